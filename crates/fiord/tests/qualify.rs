@@ -283,6 +283,26 @@ fn the_rows_that_write_of_other_studies_overwrite_a_device_as_well() {
 }
 
 #[test]
+fn recovery_has_states_that_go_on_after_an_interruption() {
+    let (dir, path) = with_file();
+    let line = SHORT.replace("throughput", "cross-stimulus,idle-recovery");
+    let line = format!("qualify {line} --rounds 1 --overwrite {path} image");
+    let first = end_at(&dir, &line, 22, "INT");
+    assert!(first.stdout.contains("sequential"), "{first:?}");
+    let ran = finish(start(alone(&dir, &format!("{line} --resume --json"))));
+    let document = ran.assert_status(6).json();
+    assert_documented(&document, &["Studies", "qualify"]);
+    let states = document["states"].as_array().unwrap();
+    let runs: Vec<u64> = states.iter().map(|state| state["runs"].as_u64().unwrap()).collect();
+    assert_eq!(runs, [19, 14, 19, 14, 1, 14, 1, 14, 1, 14, 1, 14, 1]);
+    let broken: Vec<&Value> = states.iter().filter(|row| !row["interrupted_before_run"].is_null()).collect();
+    assert_eq!((broken.len(), &broken[0]["test"]), (1, &Value::from("cross-stimulus")));
+    let steady = document["tests"].as_array().unwrap();
+    assert_eq!((steady.len(), &steady[0]["steady"]), (1, &Value::from(false)));
+    assert!(document["rounds"].as_array().unwrap().iter().any(|row| row["state"] == "pauses of 1 ms"));
+}
+
+#[test]
 fn a_directory_is_tested_in_a_scratch_file() {
     let dir = Dir::new();
     let ran = dir.run(&format!("qualify {SHORT} --rounds 1 ."));

@@ -6,6 +6,7 @@
 mod phase;
 mod progress;
 mod settings;
+mod states;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -107,6 +108,7 @@ fn time_of(phase: &Phase) -> [Duration; 2] {
     let least = match phase.end {
         End::Steady { rounds_max } => WINDOW_ROUNDS.min(rounds_max),
         End::Written { .. } => 1,
+        End::Rounds(rounds) => rounds,
     };
     [least, phase.end.rounds_max()]
         .map(|rounds| round.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX)))
@@ -211,7 +213,9 @@ impl Study for Qualify {
 
     fn part(&self, results: &[StepResult]) -> Option<usize> {
         let (runs, _) = walk(&self.phases, results, &self.breaks);
-        Some(runs.iter().filter(|runs| runs.is_over).count())
+        let over = runs.iter().filter(|runs| runs.is_over).count();
+        let begun = self.phases.iter().take(over + 1).rev();
+        Some(over - begun.take_while(|phase| phase.continues).count())
     }
 
     fn compared<'r>(&'r self, results: &'r [StepResult]) -> Vec<(String, &'r StepResult)> {
@@ -248,6 +252,7 @@ impl Study for Qualify {
             tables: vec![
                 ("tests", tables::tests(&runs)),
                 ("rounds", tables::rounds(&runs)),
+                ("states", states::states(&runs)),
                 // Rounds are no repetitions, and each counts as a whole.
                 ("repeats", Table::default()),
                 ("steady_parts", Table::default()),

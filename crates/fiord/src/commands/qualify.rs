@@ -29,7 +29,8 @@ pub(super) struct Options {
     /// test in; several are tested in turn and compared
     #[arg(value_name = "DEVICE", required = true)]
     devices: Vec<PathBuf>,
-    /// Tests: iops, throughput, latency, saturation
+    /// Tests: iops, throughput, latency, saturation,
+    /// cross-stimulus, idle-recovery
     #[arg(
         long,
         default_value = "iops,throughput,latency",

@@ -8,6 +8,7 @@ use fiord_options::{Section, job};
 use fiord_report::table::shown_bytes;
 
 use super::settings::{Class, Settings, Test};
+use super::shown_time;
 use crate::step::Step;
 use crate::study_target::StudyTarget;
 
@@ -29,6 +30,18 @@ const SEQUENTIAL_DEPTH: &str = "32";
 pub(super) const SATURATION_FILLS: u64 = 4;
 const SATURATION_TIME: Duration = Duration::from_secs(24 * 3600);
 
+/// The block size and minutes of each part of the cross-stimulus recovery, and whether its writes are in sequence.
+const STIMULI: [(u64, usize, bool); 3] = [(1 << 20, 480, true), (8 << 10, 360, false), (1 << 20, 480, true)];
+/// The pauses of the host idle recovery, as multiples of the burst before each.
+const PAUSES: [u32; 5] = [1, 2, 3, 5, 10];
+/// How many bursts there are with each pause, and measurements without pauses after them.
+const BURSTS: usize = 360;
+const AFTER_BURSTS: usize = 30;
+/// Bursts in the time of a measurement.
+const BURSTS_PER_MEASUREMENT: u32 = 12;
+/// What is written between two measurements of the way to the steady state, in measurements.
+const BETWEEN: u32 = 29;
+
 /// Which figure has to become steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Measure {
@@ -44,12 +57,16 @@ pub(super) enum End {
     Steady { rounds_max: usize },
     /// When so much was written, or after so many rounds.
     Written { bytes: u64, rounds_max: usize },
+    /// After so many rounds.
+    Rounds(usize),
 }
 
 impl End {
     pub(super) fn rounds_max(self) -> usize {
         match self {
-            End::Steady { rounds_max } | End::Written { rounds_max, .. } => rounds_max,
+            End::Steady { rounds_max } | End::Written { rounds_max, .. } | End::Rounds(rounds_max) => {
+                rounds_max
+            }
         }
     }
 }
@@ -62,6 +79,20 @@ pub(super) struct Point {
     pub step: Step,
     /// Whether it has to become steady.
     pub is_tracked: bool,
+    /// Whether it only keeps the device at work until the next one.
+    pub is_between: bool,
+}
+
+impl Point {
+    /// Has it take this time, after a pause.
+    fn lasts(&mut self, time: Duration, pause: Duration) {
+        let text = |time: Duration| format!("{}us", time.as_micros().max(1));
+        let mut times = vec![(job::Time::runtime, text(time))];
+        times.extend((pause > Duration::ZERO).then(|| (job::Time::startdelay, text(pause))));
+        let sections = std::mem::take(&mut self.step.sections).into_iter();
+        self.step.sections = sections.map(|section| section.with(times.clone())).collect();
+        self.step.time = time + pause;
+    }
 }
 
 /// A test, or the part of a test that has its own preconditioning.
@@ -74,6 +105,8 @@ pub(super) struct Phase {
     pub points: Vec<Point>,
     pub measure: Measure,
     pub end: End,
+    /// Whether it begins where the one before ended, so that no other device may be tested between them.
+    pub continues: bool,
 }
 
 /// The phases of these settings on this target, in the order in which they run.
@@ -94,6 +127,8 @@ pub(super) fn phases(target: &StudyTarget, settings: &Settings) -> Vec<Phase> {
                 };
                 phases.extend(blocks.iter().map(|block| maker.throughput(*block)));
             }
+            Test::CrossStimulus => phases.extend(maker.cross_stimulus()),
+            Test::IdleRecovery => phases.extend(maker.idle_recovery()),
         }
     }
     phases
@@ -146,16 +181,20 @@ impl Maker<'_> {
         }
         let name = format!("{name} {reads_percent}/{} {}", 100 - reads_percent, shown_bytes(block_bytes));
         let step = self.target.run(&name, self.target.engine, &options, self.settings.time);
-        Point { reads_percent, block_bytes, step, is_tracked: false }
+        Point { reads_percent, block_bytes, step, is_tracked: false, is_between: false }
+    }
+
+    /// Jobs of random I/O, and the I/Os in flight of each.
+    fn load(&self) -> (u32, u32) {
+        match self.settings.class {
+            Class::Enterprise => (4, 32),
+            Class::Client => (2, 16),
+        }
     }
 
     /// Random I/O: each share of reads with each size that the device can do.
     fn random(&self, test: Test, shares: &[u32], blocks: &[u64], measure: Measure) -> Phase {
-        let (jobs, depth) = match (test, self.settings.class) {
-            (Test::Latency, _) => (1, 1),
-            (_, Class::Enterprise) => (4, 32),
-            (_, Class::Client) => (2, 16),
-        };
+        let (jobs, depth) = if test == Test::Latency { (1, 1) } else { self.load() };
         let mut points = Vec::new();
         for reads in shares {
             let rw = match reads {
@@ -192,7 +231,7 @@ impl Maker<'_> {
     ) -> Phase {
         let end = End::Steady { rounds_max: self.settings.rounds_max };
         let precondition = Some(self.precondition(&name, block_bytes));
-        Phase { test, precondition, name, points, measure, end }
+        Phase { test, precondition, name, points, measure, end, continues: false }
     }
 
     /// From the state that the user has put the device into.
@@ -208,6 +247,64 @@ impl Maker<'_> {
         let end =
             End::Written { bytes: SATURATION_FILLS * self.target.size_bytes, rounds_max: rounds_max.max(1) };
         let (test, name) = (Test::WriteSaturation, "write saturation".to_string());
-        Phase { test, name, precondition: None, points: vec![point], measure: Measure::Iops, end }
+        let points = vec![point];
+        Phase { test, name, precondition: None, points, measure: Measure::Iops, end, continues: false }
+    }
+
+    /// So many of the rounds that a test without a steady state has, fewer if rounds are limited.
+    fn share(&self, rounds: usize) -> End {
+        let most = Settings::ROUNDS_MAX;
+        End::Rounds((rounds * self.settings.rounds_max.min(most) / most).max(1))
+    }
+
+    /// From the state that the user has put the device into.
+    fn cross_stimulus(&self) -> impl Iterator<Item = Phase> {
+        let (test, (jobs, depth)) = (Test::CrossStimulus, self.load());
+        STIMULI.into_iter().zip(["sequential", "random", "sequential again"]).map(move |(stimulus, what)| {
+            let (block_bytes, minutes, in_sequence) = stimulus;
+            let name = format!("{} {what}", test.word());
+            let (rw, jobs, depth) = if in_sequence { ("write", 1, 32) } else { ("randwrite", jobs, depth) };
+            let points =
+                vec![self.point(&name, (0, block_bytes.max(self.target.block_bytes)), rw, jobs, depth)];
+            let (end, continues) = (self.share(minutes), what != "sequential");
+            Phase {
+                test,
+                name: what.to_string(),
+                precondition: None,
+                points,
+                measure: Measure::MibPerS,
+                end,
+                continues,
+            }
+        })
+    }
+
+    /// Random writes until they are steady, then with each pause, and each time without pauses afterwards.
+    fn idle_recovery(&self) -> Vec<Phase> {
+        let (test, measure, (jobs, depth)) = (Test::IdleRecovery, Measure::Iops, self.load());
+        let mix = (0, JUDGED_BLOCK.max(self.target.block_bytes));
+        let writes =
+            |name: &str| self.point(&format!("{} {name}", test.word()), mix, "randwrite", jobs, depth);
+        let mut between = Point { is_between: true, ..writes("between") };
+        between.lasts(self.settings.time * BETWEEN, Duration::ZERO);
+        let tracked = Point { is_tracked: true, ..writes("steady") };
+        let end = End::Steady { rounds_max: self.settings.rounds_max };
+        let (name, points) = (test.word().to_string(), vec![between, tracked]);
+        let mut phases =
+            vec![Phase { test, name, precondition: None, points, measure, end, continues: false }];
+        let burst = self.settings.time / BURSTS_PER_MEASUREMENT;
+        for pause in PAUSES.map(|times| burst * times) {
+            let pauses = format!("pauses of {}", shown_time(pause));
+            let mut bursts = writes(&pauses);
+            bursts.lasts(burst, pause);
+            let after = format!("after {pauses}");
+            for (name, point, rounds) in
+                [(pauses.clone(), bursts, BURSTS), (after.clone(), writes(&after), AFTER_BURSTS)]
+            {
+                let (points, end) = (vec![point], self.share(rounds));
+                phases.push(Phase { test, name, precondition: None, points, measure, end, continues: true });
+            }
+        }
+        phases
     }
 }

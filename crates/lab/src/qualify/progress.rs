@@ -18,7 +18,7 @@ pub(super) struct PhaseRuns<'r> {
     pub rounds: Vec<&'r [StepResult]>,
     /// The first round that is whole and comes after the last interruption.
     pub continuous_from: usize,
-    /// What all rounds have written; of reads, what they have read.
+    /// What all rounds have written, if that ends the phase.
     pub moved_bytes: u64,
     pub is_over: bool,
 }
@@ -57,7 +57,10 @@ impl<'r> PhaseRuns<'r> {
                 runs.continuous_from = runs.rounds.len() + 1;
             }
             runs.rounds.push(&results[at..end]);
-            runs.moved_bytes += results[at..end].iter().map(|run| whole_run(&run.report).bytes).sum::<u64>();
+            if matches!(phase.end, End::Written { .. }) {
+                runs.moved_bytes +=
+                    results[at..end].iter().map(|run| whole_run(&run.report).bytes).sum::<u64>();
+            }
             at = end;
             runs.is_over = runs.is_complete() && runs.has_ended();
         }
@@ -75,6 +78,7 @@ impl<'r> PhaseRuns<'r> {
             End::Written { bytes, rounds_max } => {
                 self.moved_bytes >= bytes || self.rounds.len() >= rounds_max
             }
+            End::Rounds(rounds) => self.rounds.len() >= rounds,
         }
     }
 

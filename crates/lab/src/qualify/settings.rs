@@ -16,11 +16,22 @@ pub enum Test {
     Throughput,
     /// Random I/O of three mixes and three sizes, one at a time.
     Latency,
+    /// Large sequential writes, small random ones, and large sequential ones again.
+    CrossStimulus,
+    /// Random 4 KiB writes with pauses between bursts, and without.
+    IdleRecovery,
 }
 
 impl Test {
     /// All of them, in the order in which they run.
-    pub const ALL: [Test; 4] = [Test::WriteSaturation, Test::Iops, Test::Throughput, Test::Latency];
+    pub const ALL: [Test; 6] = [
+        Test::WriteSaturation,
+        Test::Iops,
+        Test::Throughput,
+        Test::Latency,
+        Test::CrossStimulus,
+        Test::IdleRecovery,
+    ];
 
     /// Its name on the command line.
     pub fn word(self) -> &'static str {
@@ -29,6 +40,8 @@ impl Test {
             Test::Iops => "iops",
             Test::Throughput => "throughput",
             Test::Latency => "latency",
+            Test::CrossStimulus => "cross-stimulus",
+            Test::IdleRecovery => "idle-recovery",
         }
     }
 }

@@ -9,6 +9,7 @@ use fiord_stats::Latency;
 use super::phase::{End, Measure, Point, SATURATION_FILLS};
 use super::progress::{PhaseRuns, figure};
 use super::settings::Test;
+use super::states::{self, is_state};
 use super::window::{EXCURSION_MAX, SLOPE_MAX, WINDOW_ROUNDS, Window};
 use crate::figures::whole_run;
 use crate::step::StepResult;
@@ -30,26 +31,27 @@ fn is_saturation(runs: &PhaseRuns<'_>) -> bool {
 
 /// The measurements that are followed from round to round, with their numbers.
 fn followed<'r>(runs: &PhaseRuns<'r>) -> impl Iterator<Item = (usize, &'r Point)> {
-    let all = is_saturation(runs);
+    let all = is_saturation(runs) || is_state(runs);
     runs.phase.points.iter().enumerate().filter(move |(_, point)| all || point.is_tracked)
 }
 
 /// The runs that figures in the rows are made of, with what they measure.
 pub(super) fn in_steady_windows<'r>(runs: &PhaseRuns<'r>) -> Vec<(&'r Point, &'r StepResult)> {
     let rounds = if is_steady(runs) { runs.window_rounds() } else { &[] };
-    rounds.iter().flat_map(|round| runs.phase.points.iter().zip(round.iter())).collect()
+    let measured = |round: &&'r [StepResult]| runs.phase.points.iter().zip(round.iter());
+    rounds.iter().flat_map(measured).filter(|(point, _)| !point.is_between).collect()
 }
 
 /// The figures of a point in the rounds of a window.
-struct Figures {
-    iops: f64,
-    mib_per_s: f64,
+pub(super) struct Figures {
+    pub iops: f64,
+    pub mib_per_s: f64,
     mean_ns: f64,
     latency: Latency,
 }
 
 impl Figures {
-    fn of(rounds: &[&[StepResult]], point: usize) -> Figures {
+    pub(super) fn of(rounds: &[&[StepResult]], point: usize) -> Figures {
         let mean = |measure| {
             let sum: f64 = rounds.iter().map(|round| figure(&round[point], measure)).sum();
             sum / rounds.len().max(1) as f64
@@ -64,7 +66,7 @@ impl Figures {
         }
     }
 
-    fn cells(&self) -> [Cell; 7] {
+    pub(super) fn cells(&self) -> [Cell; 7] {
         let percentiles = self.latency.percentiles(&[99.0, 99.9, 99.99]);
         [
             Cell::Count(self.iops.round() as u64),
@@ -93,7 +95,7 @@ pub(super) fn rows(all: &[PhaseRuns<'_>]) -> Table {
         Column::new("max_ns", "MAX"),
     ]);
     for runs in all.iter().filter(|runs| matches!(runs.phase.end, End::Steady { .. }) && runs.is_over) {
-        for (number, point) in runs.phase.points.iter().enumerate() {
+        for (number, point) in runs.phase.points.iter().enumerate().filter(|(_, point)| !point.is_between) {
             let mut row = vec![
                 Cell::Text(runs.phase.test.word().to_string()),
                 Cell::Count(u64::from(point.reads_percent)),
@@ -127,7 +129,7 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
         "interrupted_before_round",
     ];
     let mut table = Table::new(keys.map(|key| Column::new(key, "")));
-    for runs in all {
+    for runs in all.iter().filter(|runs| !is_state(runs)) {
         let rounds = runs.whole_rounds().len();
         let preconditioning = runs.precondition.map(|run| Cell::Number(figure(run, Measure::MibPerS), 1));
         for (number, point) in followed(runs) {
@@ -175,6 +177,7 @@ fn temperature(run: &StepResult) -> Cell {
 pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
     let keys = [
         "test",
+        "state",
         "read_percent",
         "block_bytes",
         "round",
@@ -195,6 +198,7 @@ pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
                 let is_in_window = is_steady(runs) && round + WINDOW_ROUNDS >= runs.whole_rounds().len();
                 table.rows.push(vec![
                     Cell::Text(runs.phase.test.word().to_string()),
+                    Cell::text(is_state(runs).then_some(&runs.phase.name)),
                     Cell::Count(u64::from(point.reads_percent)),
                     Cell::Bytes(point.block_bytes),
                     Cell::Count(round as u64 + 1),
@@ -214,7 +218,12 @@ pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
 /// Tables for readers: of each test what the specification asks for.
 pub(super) fn text(all: &[PhaseRuns<'_>], width: usize) -> String {
     let mut parts = Vec::new();
-    for runs in all {
+    for (number, runs) in all.iter().enumerate() {
+        if is_state(runs) {
+            let is_last = all.get(number + 1).is_none_or(|next| next.phase.test != runs.phase.test);
+            parts.extend(is_last.then(|| states::text(all, runs.phase.test.word(), width)));
+            continue;
+        }
         let mut part = wrapped(&verdict(runs), width).join("\n") + "\n";
         part += &convergence(runs)
             .iter()
@@ -236,7 +245,9 @@ pub(super) fn text(all: &[PhaseRuns<'_>], width: usize) -> String {
                         .map(|(what, table)| format!("{what}\n{}", table.text(width)))
                         .concat()
                 }
-                Test::Throughput | Test::WriteSaturation => {
+                // Its states follow.
+                Test::IdleRecovery => String::new(),
+                Test::Throughput | Test::CrossStimulus | Test::WriteSaturation => {
                     by_mix(runs, |figures| Cell::Number(figures.mib_per_s, 1)).text(width)
                 }
             };
@@ -356,41 +367,51 @@ fn verdict(runs: &PhaseRuns<'_>) -> String {
 /// The main figure of each test, in a sentence each.
 pub(super) fn conclusion(all: &[PhaseRuns<'_>]) -> String {
     let mut sentences = Vec::new();
-    for runs in all.iter().filter(|runs| runs.is_over) {
-        let rounds = counted(runs.whole_rounds().len(), "round");
-        let name = &runs.phase.name;
-        if is_saturation(runs) {
-            let series = |round: Option<&&[StepResult]>| {
-                round.map_or(0, |round| figure(&round[0], Measure::Iops).round() as u64)
-            };
-            let (first, last) = (series(runs.whole_rounds().first()), series(runs.whole_rounds().last()));
-            sentences.push(format!("{name}: from {first} to {last} IOPS."));
-            continue;
-        }
-        if !runs.is_steady() {
-            sentences.push(format!("{name}: not steady after {rounds}."));
-            continue;
-        }
-        let figures: Vec<String> = runs
-            .tracked()
-            .map(|number| {
-                let point = &runs.phase.points[number];
-                let figures = Figures::of(runs.window_rounds(), number);
-                let what = if point.reads_percent == 0 { "writes" } else { "reads" };
-                let block = shown_bytes(point.block_bytes);
-                match runs.phase.measure {
-                    Measure::Iops => format!("{block} {what} {} IOPS", figures.iops.round()),
-                    Measure::MibPerS => format!("{what} {:.1} MiB/s", figures.mib_per_s),
-                    Measure::MeanNs => {
-                        format!(
-                            "{block} {what} {} on average",
-                            Cell::Latency(figures.mean_ns.round() as u64).shown()
-                        )
-                    }
-                }
-            })
-            .collect();
-        sentences.push(format!("{name}: {} in steady state.", figures.join(", ")));
+    for of_test in all.chunk_by(|one, next| is_state(next) && one.phase.test == next.phase.test) {
+        let (steady, states): (Vec<_>, Vec<_>) =
+            of_test.iter().filter(|runs| runs.is_over).partition(|runs| !is_state(runs));
+        sentences.extend(steady.into_iter().map(sentence));
+        let figures: Vec<String> = states.into_iter().map(states::sentence).collect();
+        sentences.extend(
+            (!figures.is_empty())
+                .then(|| format!("{}: {}.", of_test[0].phase.test.word(), figures.join(", "))),
+        );
     }
     sentences.join(" ")
+}
+
+/// The main figure of a test that is over.
+fn sentence(runs: &PhaseRuns<'_>) -> String {
+    let rounds = counted(runs.whole_rounds().len(), "round");
+    let name = &runs.phase.name;
+    if is_saturation(runs) {
+        let series = |round: Option<&&[StepResult]>| {
+            round.map_or(0, |round| figure(&round[0], Measure::Iops).round() as u64)
+        };
+        let (first, last) = (series(runs.whole_rounds().first()), series(runs.whole_rounds().last()));
+        return format!("{name}: from {first} to {last} IOPS.");
+    }
+    if !runs.is_steady() {
+        return format!("{name}: not steady after {rounds}.");
+    }
+    let figures: Vec<String> = runs
+        .tracked()
+        .map(|number| {
+            let point = &runs.phase.points[number];
+            let figures = Figures::of(runs.window_rounds(), number);
+            let what = if point.reads_percent == 0 { "writes" } else { "reads" };
+            let block = shown_bytes(point.block_bytes);
+            match runs.phase.measure {
+                Measure::Iops => format!("{block} {what} {} IOPS", figures.iops.round()),
+                Measure::MibPerS => format!("{what} {:.1} MiB/s", figures.mib_per_s),
+                Measure::MeanNs => {
+                    format!(
+                        "{block} {what} {} on average",
+                        Cell::Latency(figures.mean_ns.round() as u64).shown()
+                    )
+                }
+            }
+        })
+        .collect();
+    format!("{name}: {} in steady state.", figures.join(", "))
 }

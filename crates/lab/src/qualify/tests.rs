@@ -185,3 +185,56 @@ fn a_test_ends_on_one_device_before_it_begins_on_the_next_and_windows_are_compar
     assert!(result.conclusion.starts_with("Of 4 rows, b is faster in 4"), "{}", result.conclusion);
     assert_eq!((result.table.rows.len(), result.verdict), (8, None));
 }
+
+#[test]
+fn a_device_recovers_from_random_writes_and_its_states_are_not_judged() {
+    let study = study(&[Test::CrossStimulus]);
+    let mut results = Vec::new();
+    let names = carry_on(&study, &mut results, usize::MAX, |_, number| match number {
+        0..480 => 2000,
+        480..840 => 500,
+        840..900 => 1000,
+        _ => 1800,
+    });
+    assert_eq!((names.len(), study.runs_max()), (1320, 1320));
+    assert_eq!(
+        [&names[0], &names[480], &names[841]],
+        [
+            "cross-stimulus sequential 0/100 1MiB",
+            "cross-stimulus random 0/100 8KiB",
+            "cross-stimulus sequential again 0/100 1MiB, round 2"
+        ]
+    );
+    let result = study.result(&results, 80);
+    assert_eq!(
+        result.conclusion,
+        "cross-stimulus: sequential 7.8 MiB/s, random 2.0 MiB/s, sequential again 6.6 MiB/s."
+    );
+    assert_eq!((result.verdict, result.table.rows.len()), (None, 0));
+    let again = result.text.lines().last().unwrap();
+    let cells: Vec<&str> = again.split_whitespace().collect();
+    assert_eq!(cells[..8], ["sequential", "again", "480", "1700", "6.6", "3.9", "7.0", "61"], "{again}");
+    results.truncate(500);
+    assert!(study.result(&results, 80).conclusion.ends_with("sequential 7.8 MiB/s."), "only what is over");
+}
+
+#[test]
+fn pauses_follow_once_writes_are_steady() {
+    let study = study(&[Test::IdleRecovery]);
+    let mut results = Vec::new();
+    let faster =
+        |name: &str, _: usize| if name.contains(" pauses") && !name.contains("after") { 2000 } else { 1000 };
+    let names = carry_on(&study, &mut results, usize::MAX, faster);
+    assert_eq!(names.len(), 2 * 5 + 5 * (360 + 30));
+    assert_eq!(names[10], "idle-recovery pauses of 83 ms 0/100 4KiB");
+    let step = &study.phases[3].points[0].step;
+    assert!(settings(step).ends_with("runtime=83333us startdelay=166666us"), "{}", settings(step));
+    assert!(settings(&study.phases[0].points[0].step).ends_with("runtime=29000000us"));
+    let result = study.result(&results, 80);
+    let steady = "idle-recovery: 4KiB writes 1000 IOPS in steady state. idle-recovery: pauses of 83 ms 2000 IOPS, after";
+    assert!(result.conclusion.starts_with(steady), "{}", result.conclusion);
+    assert_eq!(result.table.rows.len(), 1, "what is between the rounds has no row");
+    assert_eq!(study.compared(&results).len(), 5);
+    // All of it is one part: a device that waits for another would recover.
+    assert!((0..names.len()).all(|count| study.part(&results[..count]) == Some(0)));
+}
