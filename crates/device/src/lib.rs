@@ -1,4 +1,4 @@
-//! Block devices, their counters and their health, as plain values, and the parsers of what disks answer.
+//! Block devices, their counters and their health, and the energy of the machine, as plain values, and the parsers of what disks answer.
 //!
 //! Invariant: nothing here depends on how values are obtained: the crate that reads `/sys` and asks disks, those that judge
 //! and those that print share one description without linking system calls.
@@ -11,6 +11,7 @@
 pub mod ata;
 mod counters;
 mod device;
+mod energy;
 mod health;
 pub mod nested;
 pub mod nvme;
@@ -20,5 +21,6 @@ mod usage;
 
 pub use counters::DiskCounters;
 pub use device::{Device, RequestQueue};
+pub use energy::{EnergyScope, EnergyUse};
 pub use health::{FailureWarning, HealthLog};
 pub use usage::{CounterSample, DeviceUse, DiskUse};

@@ -108,6 +108,8 @@ terms! {
         "The share of the time for which the disk had at least one request. A rotating disk at 100 % is at its limit. An SSD or RAID works on many requests at a time: one request after another makes it 100 % at a fraction of its throughput.";
     "CPU idleness", ["cpu idleness", "system:", "percpu:", "unit work"], ["cpu_idleness", "system", "unit_mean", "unit_stddev"],
         "How idle the processors were during the run (--idle-prof).";
+    "energy", ["energy:"], ["energy", "source", "joules", "watts", "idle_watts", "net_joules", "iops_per_watt", "bytes_per_joule"],
+        "What the machine used during the run, by its own counters and sensors: all of it, and what is above the power before the run. I/Os and bytes are divided by the latter. A processor's counter has no disks in it.";
     "options", [], ["job options", "global options"],
         "The options as they were typed: those of all jobs, and those of this job.";
     "report", ["fio-"], ["fio version", "timestamp", "timestamp_ms", "time", "hostname", "port"],

@@ -7,6 +7,7 @@ pub mod activity;
 pub mod claims;
 pub mod device;
 mod directories;
+pub mod energy;
 pub mod file_system;
 pub mod health;
 pub mod identity;
@@ -26,6 +27,7 @@ mod testing;
 pub use activity::DiskWatch;
 pub use claims::Claim;
 pub use device::{DeviceFacts, System};
+pub use energy::EnergyMeter;
 pub use file_system::FileSystemFacts;
 pub use health::{Health, health};
 pub use identity::DeviceIdentity;
@@ -40,7 +42,8 @@ pub use users::Users;
 
 // Types of other crates that are part of this crate's values.
 pub use fiord_device::{
-    CounterSample, Device, DeviceUse, DiskCounters, DiskUse, FailureWarning, HealthLog, RequestQueue,
+    CounterSample, Device, DeviceUse, DiskCounters, DiskUse, EnergyUse, FailureWarning, HealthLog,
+    RequestQueue,
 };
 pub use fiord_sys::procfs::{CpuTicks, MachineTraffic, ProcessIo};
 pub use fiord_sys::stat::{DeviceNumber, DirectAlignment, DirectSupport};

@@ -142,7 +142,9 @@ impl NormalReader {
         } else if text.starts_with("Response latency,") {
             self.section = Section::Responses;
             self.responses = ResponseReader::default();
-        } else if text.starts_with("Replay lateness,") || text == "CPU idleness:" || text == "Repeats:" {
+        } else if text.starts_with("Replay lateness,")
+            || ["CPU idleness:", "Energy:", "Repeats:"].contains(&text)
+        {
             self.section = Section::Other;
         } else if text == "Findings:" {
             self.section = Section::Findings;

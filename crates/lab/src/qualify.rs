@@ -3,6 +3,7 @@
 //! Invariant: a test that did not become steady has no figures in the rows; what its rounds measured is in lists of their
 //! own.
 
+mod figures;
 mod phase;
 mod progress;
 mod settings;
@@ -19,7 +20,7 @@ use fiord_report::{Code, Finding};
 
 use crate::rounds::{RESUMED, Rounds};
 use crate::step::{Step, StepResult};
-use crate::study::{Study, StudyOutline, StudyResult, accounted_for, counted};
+use crate::study::{Study, StudyOutline, StudyResult, accounted_for, counted, shown_time};
 use crate::study_target::StudyTarget;
 use crate::trust;
 use crate::verdict::Verdict;
@@ -157,19 +158,6 @@ fn heading(target: &StudyTarget, settings: &Settings, phases: &[Phase]) -> Vec<(
         lines.push(("Not PTS", differs.join("; ")));
     }
     lines
-}
-
-/// `1 h 5 min`, `200 ms`.
-fn shown_time(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, _) if time < Duration::from_secs(1) => format!("{} ms", time.as_millis()),
-        (0, 0, seconds) => format!("{seconds} s"),
-        (0, minutes, 0) => format!("{minutes} min"),
-        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
-        (hours, 0, _) => format!("{hours} h"),
-        (hours, minutes, _) => format!("{hours} h {minutes} min"),
-    }
 }
 
 impl Study for Qualify {

@@ -145,6 +145,19 @@ pub(crate) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
+/// `1 h 5 min`, `200 ms`.
+pub(crate) fn shown_time(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, _) if time < Duration::from_secs(1) => format!("{} ms", time.as_millis()),
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, 0) => format!("{minutes} min"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, 0, _) => format!("{hours} h"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
 /// What holds of every study: see [`Study::accounts_for`].
 pub(crate) fn accounted_for(study: &(impl Study + ?Sized), finding: &Finding) -> bool {
     match finding.code {

@@ -40,6 +40,15 @@ fn of_run(report: &RunReport) -> Vec<Family> {
             "Reasons why figures of the run may not mean what their reader thinks, by code.",
             counts.into_iter().map(|(code, severity, count)| finding(code, severity, count)).collect(),
         ),
+        counter(
+            "fiord_energy_joules_total",
+            "Energy that the machine used since the run began, by its own counters and sensors.",
+            report
+                .energy
+                .iter()
+                .map(|used| sample(vec![("source", used.source.clone())], used.joules()))
+                .collect(),
+        ),
     ]
 }
 

@@ -4,6 +4,7 @@
 
 pub mod columns;
 pub mod compose;
+pub mod energy;
 mod figures;
 pub mod finding;
 pub mod json;

@@ -3,7 +3,7 @@
 //! Invariant: a `RunReport` contains everything that any format prints; formats differ in what they omit, never in
 //! figures.
 
-use fiord_device::{DeviceUse, DiskUse};
+use fiord_device::{DeviceUse, DiskUse, EnergyUse};
 use fiord_stats::{
     DirectionStats, JobPart, JobStats, PartLatencies, RunSteadiness, SteadyState, Timeline, Window,
 };
@@ -34,6 +34,8 @@ pub struct RunReport {
     pub devices: Vec<DeviceUse>,
     /// How idle the processors were, if requested (`--idle-prof`).
     pub idleness: Option<Idleness>,
+    /// Energy by source; empty if this machine tells none, and with `--trust=off`.
+    pub energy: Vec<EnergyUse>,
     /// What a reader of the figures has to know, the worst first.
     pub findings: Vec<Finding>,
     /// The figures of all runs with `--repeat`, of which this is the last; empty without.

@@ -12,6 +12,7 @@ use fiord_stats::{
     BatchMap, BlockLifetimes, BlockState, DepthMap, JobStats, Latency, Moments, OpenArrivals, SteadyState,
 };
 
+use crate::energy;
 use crate::figures::{self, Shown};
 use crate::finding::Finding;
 use crate::model::{GroupReport, Idleness, JobReport, RateGroup, RunReport, Unified, UnitWork};
@@ -23,8 +24,8 @@ macro_rules! line {
     ($out:expr, $($argument:tt)*) => {{ let _ = writeln!($out, $($argument)*); }};
 }
 
-/// Columns of the table of repeated runs; no other line of the report depends on the terminal either.
-const REPEATS_WIDTH: usize = 80;
+/// Columns of tables; no other line of the report depends on the terminal either.
+const TABLE_WIDTH: usize = 80;
 
 /// The whole report.
 pub fn normal(run: &RunReport) -> String {
@@ -40,10 +41,14 @@ pub fn normal(run: &RunReport) -> String {
     }
     responses(&mut out, run, &groups);
     replays(&mut out, run);
+    if !run.energy.is_empty() {
+        out += "\nEnergy:\n";
+        out += &energy::table(run).text(TABLE_WIDTH);
+    }
     findings(&mut out, &run.findings);
     if !run.repeats.is_empty() {
         out += "\nRepeats:\n";
-        out += &repeats::text(&run.repeats, Reported::Last, REPEATS_WIDTH);
+        out += &repeats::text(&run.repeats, Reported::Last, TABLE_WIDTH);
     }
     out
 }

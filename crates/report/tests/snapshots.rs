@@ -9,6 +9,7 @@ mod fixture;
 
 use std::path::PathBuf;
 
+use fiord_device::{EnergyScope, EnergyUse};
 use fiord_options::job;
 use fiord_report::table::Cell;
 use fiord_report::{
@@ -80,6 +81,18 @@ fn text_after_the_disks() {
         cpus: vec![(0, 29.11), (3, 14.3351)],
         unit: UnitWork { mean_us: 13.456, stddev_us: 7.79 },
     });
+    let used = |source: &str, scope, energy_uj, idle_uw| EnergyUse {
+        source: source.to_owned(),
+        scope,
+        energy_uj,
+        elapsed_ns: 4_000_000_000,
+        idle_uw,
+    };
+    run.energy = vec![
+        used("package-0", EnergyScope::Processors, 123_456_789, Some(20_000_000)),
+        used("dram-0", EnergyScope::Memory, 10_000_000, Some(5_000_000)),
+        used("power_meter: power1", EnergyScope::Other, 800_000_000, None),
+    ];
     let place = Subject::Place("a.fio:3:9".to_owned());
     let depth =
         Finding::new(Code::Option, place, "job \"a\": the depth stays at 1", "ioengine=io_uring has a queue");

@@ -10,7 +10,7 @@ mod fixture;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use fiord_device::DiskUse;
+use fiord_device::{DiskUse, EnergyScope, EnergyUse};
 use fiord_report::table::Cell;
 use fiord_report::{
     Code, Finding, Format, RepeatedFigure, RunReport, Subject, TerseVersion, Unified, render,
@@ -199,6 +199,13 @@ fn full_report() -> RunReport {
         fiord_version: Some("0.1.0".to_string()),
         jobs,
         devices: fixture::devices(),
+        energy: vec![EnergyUse {
+            source: "package-0".to_string(),
+            scope: EnergyScope::Processors,
+            energy_uj: 7,
+            elapsed_ns: 8,
+            idle_uw: Some(9),
+        }],
         // Codes are stored by name, so that another one is no other format.
         findings: findings().into_iter().take(7).map(|each| Finding { code: Code::Option, ..each }).collect(),
         repeats: vec![repeated_figure()],
@@ -217,7 +224,7 @@ fn a_changed_model_has_another_format() {
     let format = encode(&report).unwrap()[0];
     assert_eq!(
         (format, sum),
-        (1, 11_067_704_410_857_704_553),
+        (2, 1_574_200_190_622_771_493),
         "raise FORMAT if the model has changed, and write the new sum here"
     );
 }

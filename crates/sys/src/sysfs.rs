@@ -7,13 +7,15 @@ use crate::counter_file::CounterFile;
 use crate::stat::DeviceNumber;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub mod block;
 pub mod char_device;
+mod power;
 
 pub use block::BlockDevice;
 pub use char_device::{BlockBehind, CharDevice};
+pub use power::PowerSource;
 
 /// The sysfs tree, usually at `/sys`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +68,7 @@ impl Sysfs {
     /// How fast a processor may run; `None` where the kernel does not govern it, as in most virtual machines.
     pub fn frequency(&self, cpu: u32) -> Option<Frequency> {
         let dir = self.root.join(format!("devices/system/cpu/cpu{cpu}/cpufreq"));
-        let text = |file: &str| Some(fs::read_to_string(dir.join(file)).ok()?.trim().to_owned());
+        let text = |file: &str| text_in(&dir, file);
         let khz = |file: &str| text(file)?.parse().ok();
         Some(Frequency {
             governor: text("scaling_governor")?,
@@ -180,6 +182,11 @@ impl Sysfs {
 fn natural(name: &str) -> (&str, u64) {
     let word = name.trim_end_matches(|c: char| c.is_ascii_digit());
     (word, name[word.len()..].parse().unwrap_or(0))
+}
+
+/// The text of a file in a directory, without space around it.
+fn text_in(dir: &Path, file: &str) -> Option<String> {
+    fs::read_to_string(dir.join(file)).ok().map(|text| text.trim().to_owned())
 }
 
 fn parse_number(text: &str) -> Option<i64> {

@@ -8,8 +8,8 @@ use fiord_options::{Section, job};
 use fiord_report::table::shown_bytes;
 
 use super::settings::{Class, Settings, Test};
-use super::shown_time;
 use crate::step::Step;
+use crate::study::shown_time;
 use crate::study_target::StudyTarget;
 
 /// The shares of reads of the test of IOPS, in percent.

@@ -67,6 +67,11 @@ impl<'r> PhaseRuns<'r> {
         (runs, at.min(results.len()))
     }
 
+    /// Whether it is a state of a recovery test, which is over after a number of runs.
+    pub(super) fn is_state(&self) -> bool {
+        matches!(self.phase.end, End::Rounds(_))
+    }
+
     /// Whether the last round is whole.
     fn is_complete(&self) -> bool {
         self.rounds.last().is_some_and(|round| round.len() == self.phase.points.len())

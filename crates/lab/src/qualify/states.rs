@@ -4,18 +4,13 @@
 
 use fiord_report::table::{Cell, Column, Table};
 
-use super::phase::{End, Measure};
+use super::figures::Figures;
+use super::phase::Measure;
 use super::progress::{PhaseRuns, figure};
-use super::tables::Figures;
 
 /// The runs at the end of a state that it has settled at, and how near to their mean a run counts as settled.
 const LAST_RUNS: usize = 5;
 const NEAR: f64 = 0.10;
-
-/// Whether this is a state, which is over after a number of runs.
-pub(super) fn is_state(runs: &PhaseRuns<'_>) -> bool {
-    matches!(runs.phase.end, End::Rounds(_))
-}
 
 /// A row for each state that has begun.
 pub(super) fn states(all: &[PhaseRuns<'_>]) -> Table {
@@ -36,7 +31,7 @@ pub(super) fn states(all: &[PhaseRuns<'_>]) -> Table {
         Column::new("max_ns", "MAX"),
         Column::new("interrupted_before_run", ""),
     ]);
-    for runs in all.iter().filter(|runs| is_state(runs) && !runs.whole_rounds().is_empty()) {
+    for runs in all.iter().filter(|runs| runs.is_state() && !runs.whole_rounds().is_empty()) {
         let rounds = runs.whole_rounds();
         let series: Vec<f64> = rounds.iter().map(|round| figure(&round[0], Measure::MibPerS)).collect();
         let [iops, mib_per_s, latencies @ ..] = Figures::of(rounds, 0).cells();

@@ -3,17 +3,17 @@
 //! Invariant: rows have the figures of a steady window, and nothing if a test did not become steady. Rates and means are
 //! the means of its rounds; percentiles are of all their I/Os together.
 
-use fiord_report::table::{Cell, Column, Table, shown_bytes, wrapped};
-use fiord_stats::Latency;
-
+use super::figures::Figures;
 use super::phase::{End, Measure, Point, SATURATION_FILLS};
 use super::progress::{PhaseRuns, figure};
 use super::settings::Test;
-use super::states::{self, is_state};
+use super::states;
 use super::window::{EXCURSION_MAX, SLOPE_MAX, WINDOW_ROUNDS, Window};
 use crate::figures::whole_run;
 use crate::step::StepResult;
 use crate::study::counted;
+use fiord_report::energy;
+use fiord_report::table::{Cell, Column, Table, shown_bytes, wrapped};
 
 /// Whether a test ended without becoming steady.
 pub(super) fn is_not_steady(runs: &PhaseRuns<'_>) -> bool {
@@ -31,7 +31,7 @@ fn is_saturation(runs: &PhaseRuns<'_>) -> bool {
 
 /// The measurements that are followed from round to round, with their numbers.
 fn followed<'r>(runs: &PhaseRuns<'r>) -> impl Iterator<Item = (usize, &'r Point)> {
-    let all = is_saturation(runs) || is_state(runs);
+    let all = is_saturation(runs) || runs.is_state();
     runs.phase.points.iter().enumerate().filter(move |(_, point)| all || point.is_tracked)
 }
 
@@ -40,44 +40,6 @@ pub(super) fn in_steady_windows<'r>(runs: &PhaseRuns<'r>) -> Vec<(&'r Point, &'r
     let rounds = if is_steady(runs) { runs.window_rounds() } else { &[] };
     let measured = |round: &&'r [StepResult]| runs.phase.points.iter().zip(round.iter());
     rounds.iter().flat_map(measured).filter(|(point, _)| !point.is_between).collect()
-}
-
-/// The figures of a point in the rounds of a window.
-pub(super) struct Figures {
-    pub iops: f64,
-    pub mib_per_s: f64,
-    mean_ns: f64,
-    latency: Latency,
-}
-
-impl Figures {
-    pub(super) fn of(rounds: &[&[StepResult]], point: usize) -> Figures {
-        let mean = |measure| {
-            let sum: f64 = rounds.iter().map(|round| figure(&round[point], measure)).sum();
-            sum / rounds.len().max(1) as f64
-        };
-        let mut latency = Latency::default();
-        rounds.iter().for_each(|round| latency.merge(&whole_run(&round[point].report).completion));
-        Figures {
-            iops: mean(Measure::Iops),
-            mib_per_s: mean(Measure::MibPerS),
-            mean_ns: mean(Measure::MeanNs),
-            latency,
-        }
-    }
-
-    pub(super) fn cells(&self) -> [Cell; 7] {
-        let percentiles = self.latency.percentiles(&[99.0, 99.9, 99.99]);
-        [
-            Cell::Count(self.iops.round() as u64),
-            Cell::Number(self.mib_per_s, 1),
-            Cell::Latency(self.mean_ns.round() as u64),
-            Cell::Latency(percentiles[0]),
-            Cell::Latency(percentiles[1]),
-            Cell::Latency(percentiles[2]),
-            Cell::Latency(self.latency.running.max),
-        ]
-    }
 }
 
 /// A row for each measurement of each steady test.
@@ -129,7 +91,7 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
         "interrupted_before_round",
     ];
     let mut table = Table::new(keys.map(|key| Column::new(key, "")));
-    for runs in all.iter().filter(|runs| !is_state(runs)) {
+    for runs in all.iter().filter(|runs| !runs.is_state()) {
         let rounds = runs.whole_rounds().len();
         let preconditioning = runs.precondition.map(|run| Cell::Number(figure(run, Measure::MibPerS), 1));
         for (number, point) in followed(runs) {
@@ -186,6 +148,7 @@ pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
         "in_window",
         "max_ns",
         "temperature_celsius",
+        "watts",
         "written_bytes",
     ];
     let mut table = Table::new(keys.map(|key| Column::new(key, "")));
@@ -198,7 +161,7 @@ pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
                 let is_in_window = is_steady(runs) && round + WINDOW_ROUNDS >= runs.whole_rounds().len();
                 table.rows.push(vec![
                     Cell::Text(runs.phase.test.word().to_string()),
-                    Cell::text(is_state(runs).then_some(&runs.phase.name)),
+                    Cell::text(runs.is_state().then_some(&runs.phase.name)),
                     Cell::Count(u64::from(point.reads_percent)),
                     Cell::Bytes(point.block_bytes),
                     Cell::Count(round as u64 + 1),
@@ -207,6 +170,7 @@ pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
                     Cell::Flag(is_in_window),
                     Cell::Latency(whole.completion.running.max),
                     temperature(&results[number]),
+                    energy::watts(&results[number].report).map_or(Cell::None, |watts| Cell::Number(watts, 2)),
                     Cell::bytes(is_saturation(runs).then_some(written_bytes)),
                 ]);
             }
@@ -219,7 +183,7 @@ pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
 pub(super) fn text(all: &[PhaseRuns<'_>], width: usize) -> String {
     let mut parts = Vec::new();
     for (number, runs) in all.iter().enumerate() {
-        if is_state(runs) {
+        if runs.is_state() {
             let is_last = all.get(number + 1).is_none_or(|next| next.phase.test != runs.phase.test);
             parts.extend(is_last.then(|| states::text(all, runs.phase.test.word(), width)));
             continue;
@@ -367,9 +331,9 @@ fn verdict(runs: &PhaseRuns<'_>) -> String {
 /// The main figure of each test, in a sentence each.
 pub(super) fn conclusion(all: &[PhaseRuns<'_>]) -> String {
     let mut sentences = Vec::new();
-    for of_test in all.chunk_by(|one, next| is_state(next) && one.phase.test == next.phase.test) {
+    for of_test in all.chunk_by(|one, next| next.is_state() && one.phase.test == next.phase.test) {
         let (steady, states): (Vec<_>, Vec<_>) =
-            of_test.iter().filter(|runs| runs.is_over).partition(|runs| !is_state(runs));
+            of_test.iter().filter(|runs| runs.is_over).partition(|runs| !runs.is_state());
         sentences.extend(steady.into_iter().map(sentence));
         let figures: Vec<String> = states.into_iter().map(states::sentence).collect();
         sentences.extend(

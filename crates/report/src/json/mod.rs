@@ -15,6 +15,7 @@ use fiord_device::{DiskCounters, DiskUse};
 use fiord_stats::latency_distribution::{MS_BOUNDS, NS_BOUNDS, US_BOUNDS};
 use fiord_stats::{BatchMap, BlockLifetimes, BlockState, DepthMap, JobStats, OpenArrivals};
 
+use crate::energy;
 use crate::figures::{self, Shown};
 use crate::model::{GroupReport, Idleness, JobReport, LatencyTarget, RunReport, Unified};
 use crate::repeats;
@@ -54,6 +55,9 @@ pub fn json(run: &RunReport, detail: Detail) -> String {
                     json.item(|json| devices::write(json, used));
                 }
             });
+        }
+        if !run.energy.is_empty() {
+            energy::table(run).write_json(json, "energy");
         }
         if !run.findings.is_empty() {
             findings::write(json, &run.findings);

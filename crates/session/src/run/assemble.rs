@@ -67,6 +67,7 @@ pub(crate) fn report(
         disks: meters.disks(),
         devices: meters.devices(),
         idleness: meters.idleness(),
+        energy: meters.energy(),
         findings: Vec::new(),
         repeats: Vec::new(),
         steadiness: None,

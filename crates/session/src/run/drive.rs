@@ -101,7 +101,7 @@ pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
     let logs = LogWriters::start(plan, debug.as_ref());
     let mut watched = Watched {
         frame: &frame,
-        meters: Meters::prepare(idle),
+        meters: Meters::prepare(idle, trust != Trust::Off),
         witness,
         logs,
         presenter,
@@ -113,6 +113,7 @@ pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
     };
     attended::end();
     let mut result = fiord_worker::run(plan, fiord_worker::ENGINES, &mut watched);
+    watched.meters.sample_energy();
     watched.print_devices();
     let moment = Moment { elapsed_ms: result.elapsed_ms, left_s: Some(0.0), is_requested: false };
     let problems = warnings.iter().chain(plan.unplannable());

@@ -1,33 +1,54 @@
-//! Measurements other than those of workers: the disks below the targets, and the idleness of the processors.
+//! Measurements other than those of workers: the disks below the targets, the idleness of the processors, energy.
 //!
 //! Invariant: measuring starts when the first worker does, after files have been laid out.
 
 use std::path::Path;
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
 
-use fiord_host::{DeviceUse, DiskUse, DiskWatch};
+use fiord_host::{DeviceUse, DiskUse, DiskWatch, EnergyMeter, EnergyUse};
 use fiord_options::value::IdleProf;
 use fiord_plan::{FileKind, Plan};
 use fiord_report::{Idleness, UnitWork};
 
 use super::idle::{self, IdleWatch};
 
+/// For how long the power without a run is measured, where it can be.
+const IDLE_FOR: Duration = Duration::from_millis(250);
+
+/// The power without a run of each source, from before the first run of this process: a study has many.
+static IDLE_UW: OnceLock<Vec<(String, u64)>> = OnceLock::new();
+
 /// The meters of one run.
 pub struct Meters {
     idle: Option<(IdleProf, UnitWork)>,
     disks: Option<DiskWatch>,
     cpus: Option<IdleWatch>,
+    energy: Option<EnergyMeter>,
 }
 
 impl Meters {
     /// Calibrates while nothing else runs; `idle` is how idleness is reported, if at all.
-    pub fn prepare(idle: Option<IdleProf>) -> Meters {
-        Meters { idle: idle.map(|mode| (mode, idle::calibrate())), disks: None, cpus: None }
+    pub fn prepare(idle: Option<IdleProf>, has_energy: bool) -> Meters {
+        let mut energy = if has_energy { EnergyMeter::open() } else { None };
+        if let Some(meter) = &mut energy {
+            IDLE_UW.get_or_init(|| {
+                thread::sleep(IDLE_FOR);
+                meter.sample();
+                meter.power_uw()
+            });
+        }
+        Meters { idle: idle.map(|mode| (mode, idle::calibrate())), disks: None, cpus: None, energy }
     }
 
     /// Takes the initial counters; called when the first workers are about to start.
     pub fn start(&mut self, plan: &Plan) {
         self.disks = watched_disks(plan);
         self.cpus = self.idle.map(|(mode, unit)| IdleWatch::start(mode, unit));
+        if let Some(energy) = &mut self.energy {
+            energy.start(IDLE_UW.get().map_or(&[], Vec::as_slice));
+        }
     }
 
     /// Keeps the counters of the devices as they are now.
@@ -35,6 +56,19 @@ impl Meters {
         if let Some(disks) = &mut self.disks {
             disks.sample();
         }
+        self.sample_energy();
+    }
+
+    /// Reads what energy was used until now; a sample includes it.
+    pub fn sample_energy(&mut self) {
+        if let Some(energy) = &mut self.energy {
+            energy.sample();
+        }
+    }
+
+    /// The energy used from `start` to the last sample.
+    pub fn energy(&self) -> Vec<EnergyUse> {
+        self.energy.as_ref().map(EnergyMeter::so_far).unwrap_or_default()
     }
 
     /// The activity of each disk since `start`, as fio counts it.

@@ -1,0 +1,49 @@
+//! The figures of a measurement in several rounds.
+//!
+//! Invariant: rates and means are the means of the rounds; percentiles are of all their I/Os together.
+
+use fiord_report::table::Cell;
+use fiord_stats::Latency;
+
+use super::phase::Measure;
+use super::progress::figure;
+use crate::figures::whole_run;
+use crate::step::StepResult;
+
+/// The figures of a point in the rounds of a window.
+pub(super) struct Figures {
+    pub iops: f64,
+    pub mib_per_s: f64,
+    pub mean_ns: f64,
+    pub latency: Latency,
+}
+
+impl Figures {
+    pub(super) fn of(rounds: &[&[StepResult]], point: usize) -> Figures {
+        let mean = |measure| {
+            let sum: f64 = rounds.iter().map(|round| figure(&round[point], measure)).sum();
+            sum / rounds.len().max(1) as f64
+        };
+        let mut latency = Latency::default();
+        rounds.iter().for_each(|round| latency.merge(&whole_run(&round[point].report).completion));
+        Figures {
+            iops: mean(Measure::Iops),
+            mib_per_s: mean(Measure::MibPerS),
+            mean_ns: mean(Measure::MeanNs),
+            latency,
+        }
+    }
+
+    pub(super) fn cells(&self) -> [Cell; 7] {
+        let percentiles = self.latency.percentiles(&[99.0, 99.9, 99.99]);
+        [
+            Cell::Count(self.iops.round() as u64),
+            Cell::Number(self.mib_per_s, 1),
+            Cell::Latency(self.mean_ns.round() as u64),
+            Cell::Latency(percentiles[0]),
+            Cell::Latency(percentiles[1]),
+            Cell::Latency(percentiles[2]),
+            Cell::Latency(self.latency.running.max),
+        ]
+    }
+}
