@@ -24,6 +24,11 @@ const DISCARD: u32 = 1 << 13;
 /// The action proper, the lower half without the mark of events from a control group.
 const ACTION_MASK: u32 = 0xff;
 const QUEUED: u32 = 1;
+/// A request became part of another one, at its end or at its beginning.
+const MERGED: [u32; 2] = [2, 3];
+const COMPLETED: u32 = 8;
+/// A request was cut in two.
+const SPLIT: u32 = 13;
 /// Bits of the minor number in the kernel's device numbers.
 const MINOR_BITS: u32 = 20;
 
@@ -39,6 +44,8 @@ const FIELDS: [usize; 11] = [4, 4, 8, 8, 4, 4, 4, 4, 4, 2, 2];
 const ACTION_AT: usize = 28;
 /// Where the time is.
 const TIME_AT: usize = 8;
+/// Where the number of the process is.
+const PROCESS_AT: usize = 32;
 /// Where the length of the data after the event is.
 const DATA_BYTES_AT: usize = 46;
 
@@ -58,6 +65,9 @@ pub(crate) struct Events<R> {
     last_file: u32,
     /// The last I/O, as it was read.
     queued: [u8; EVENT_BYTES],
+    /// Requests that were queued and are not completed.
+    in_flight: u32,
+    has_completions: bool,
 }
 
 impl<R: BufRead> Events<R> {
@@ -73,6 +83,8 @@ impl<R: BufRead> Events<R> {
             now_ns: 0,
             last_file: 0,
             queued: [0; EVENT_BYTES],
+            in_flight: 0,
+            has_completions: false,
         }
     }
 
@@ -102,6 +114,16 @@ impl<R: BufRead> Events<R> {
     /// The time of the last event.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
+    }
+
+    /// The process that queued the last I/O.
+    pub fn process(&self) -> u32 {
+        self.u32(&self.queued, PROCESS_AT)
+    }
+
+    /// Requests in flight after the last I/O, itself included; `None` as long as no completion was seen.
+    pub fn in_flight(&self) -> Option<u32> {
+        self.has_completions.then_some(self.in_flight)
     }
 
     /// The event of the last I/O in little-endian order, without its data.
@@ -152,7 +174,19 @@ impl<R: BufRead> Events<R> {
         }
         let action = self.u32(event, ACTION_AT);
         let category = action >> CATEGORY_SHIFT;
-        if category & (NOTIFY | PASSTHROUGH) != 0 || action & ACTION_MASK != QUEUED {
+        if category & (NOTIFY | PASSTHROUGH) != 0 {
+            return Ok(None);
+        }
+        match action & ACTION_MASK {
+            QUEUED | SPLIT => self.in_flight = self.in_flight.saturating_add(1),
+            COMPLETED => {
+                self.has_completions = true;
+                self.in_flight = self.in_flight.saturating_sub(1);
+            }
+            other if MERGED.contains(&other) => self.in_flight = self.in_flight.saturating_sub(1),
+            _ => {}
+        }
+        if action & ACTION_MASK != QUEUED {
             return Ok(None);
         }
         let time_ns = self.u64(event, TIME_AT);
@@ -217,7 +251,7 @@ impl<R: BufRead + Seek> Events<R> {
     /// Begins again with the first event.
     pub fn rewind(&mut self) -> io::Result<()> {
         self.input.rewind()?;
-        (self.at_byte, self.began_ns, self.now_ns) = (0, None, 0);
+        (self.at_byte, self.began_ns, self.now_ns, self.in_flight) = (0, None, 0, 0);
         Ok(())
     }
 }

@@ -66,6 +66,22 @@ impl<R: BufRead> Reader<R> {
         matches!(self.form, TraceForm::Blktrace(_))
     }
 
+    /// The process that issued the last entry; `None` where the trace does not tell.
+    pub fn process(&self) -> Option<u32> {
+        match &self.form {
+            TraceForm::Iolog(_) => None,
+            TraceForm::Blktrace(events) => Some(events.process()),
+        }
+    }
+
+    /// Requests in flight after the last entry, itself included; `None` where the trace has no completions (so far).
+    pub fn in_flight(&self) -> Option<u32> {
+        match &self.form {
+            TraceForm::Iolog(_) => None,
+            TraceForm::Blktrace(events) => events.in_flight(),
+        }
+    }
+
     /// The files that were named so far, in order of their numbers.
     pub fn files(&self) -> &[FileName] {
         &self.files

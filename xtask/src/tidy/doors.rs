@@ -87,6 +87,11 @@ pub const DOORS: &[Door] = &[
         "worker, engine, stdout",
     ),
     door(
+        "fiord-model",
+        &["fiord-report", "fiord-stats", "fiord-trace"],
+        "files, who records and runs, stdout",
+    ),
+    door(
         "fiord-findings",
         &[
             "fiord-errno",

@@ -1,0 +1,19 @@
+//! From a trace to the job file that behaves alike: measures what each stream of a trace does, chooses the options that
+//! make a job do the same, and compares the job's own operations with the trace.
+//!
+//! Invariant: pure, and in bounded memory: a trace is read once, entry by entry, and of its blocks at most
+//! [`touched::KEPT_MAX`] are kept, an even sample of all.
+
+pub mod arrivals;
+pub mod choose;
+pub mod counted;
+
+pub mod jobfile;
+pub mod measure;
+pub mod pattern;
+pub mod place;
+pub mod sizes;
+pub mod stream;
+pub mod timing;
+pub mod touched;
+pub mod track;

@@ -1,0 +1,93 @@
+//! Measures the streams of a trace, entry by entry.
+//!
+//! Invariant: every entry belongs to exactly one stream, so that the sums over streams are those of the trace.
+
+use std::collections::{BTreeMap, HashMap};
+
+use fiord_trace::Entry;
+
+use crate::stream::{Identity, Stream};
+use crate::touched::Sampling;
+
+/// What was measured of a trace.
+#[derive(Debug, Clone, Default)]
+pub struct Measurement {
+    streams: Vec<Stream>,
+    /// Where in `streams` each is.
+    known: HashMap<Identity, usize>,
+    sampling: Sampling,
+    operations: u64,
+}
+
+impl Measurement {
+    /// Adds the next entry of a trace, with the process that issued it and the requests in flight after it, where the trace
+    /// tells these.
+    pub fn add(&mut self, entry: &Entry, process: Option<u32>, in_flight: Option<u32>) {
+        let identity = Identity { file: entry.file, process };
+        let at = *self.known.entry(identity).or_insert_with(|| {
+            self.streams.push(Stream::new(identity));
+            self.streams.len() - 1
+        });
+        self.streams[at].add(self.operations, entry, in_flight, &mut self.sampling);
+        self.operations += 1;
+        self.sampling.thin(self.streams.iter_mut().map(|stream| &mut stream.touched));
+    }
+
+    /// The streams, in the order of their first operations.
+    pub fn streams(&self) -> &[Stream] {
+        &self.streams
+    }
+
+    /// Which blocks were kept of all.
+    pub fn sampling(&self) -> &Sampling {
+        &self.sampling
+    }
+
+    /// Reads, writes and trims of all streams.
+    pub fn ios(&self) -> u64 {
+        self.streams.iter().map(Stream::ios).sum()
+    }
+
+    /// Operations of any kind.
+    pub fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    /// With the streams put together that do the same kind of thing: for people, who want few sections.
+    #[must_use]
+    pub fn compact(mut self) -> Measurement {
+        let mut classes: BTreeMap<Class, Stream> = BTreeMap::new();
+        for stream in std::mem::take(&mut self.streams) {
+            match classes.entry(Class::of(&stream)) {
+                std::collections::btree_map::Entry::Vacant(entry) => {
+                    entry.insert(stream);
+                }
+                std::collections::btree_map::Entry::Occupied(mut entry) => entry.get_mut().absorb(stream),
+            }
+        }
+        self.streams = classes.into_values().collect();
+        self.streams.sort_by_key(|stream| stream.numbers().0);
+        self.known.clear();
+        self
+    }
+}
+
+/// What streams of one compact section have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Class {
+    /// Of reads, writes, trims: none, mostly sequential, mostly random.
+    orders: [u8; 3],
+    /// Whether it synchronizes.
+    is_synced: bool,
+}
+
+impl Class {
+    fn of(stream: &Stream) -> Class {
+        let order = |kind: usize| match &stream.tracks[kind] {
+            track if track.ios == 0 => 0,
+            track if track.sequential_share().is_none_or(|share| share >= 0.5) => 1,
+            _ => 2,
+        };
+        Class { orders: [0, 1, 2].map(order), is_synced: stream.syncs.iter().any(|syncs| syncs.count > 0) }
+    }
+}

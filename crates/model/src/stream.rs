@@ -1,0 +1,180 @@
+//! One stream of a trace: the I/Os to one file, or of one process to one device, and what they have in common.
+//!
+//! Invariant: bounded memory but for the blocks that were touched, which `touched` bounds for all streams together.
+
+use fiord_trace::{Entry, EntryKind};
+
+use crate::arrivals::Arrivals;
+use crate::counted::Counted;
+use crate::touched::{Sampling, Touched};
+use crate::track::Track;
+
+/// Kinds that have a range of bytes: reads, writes, trims.
+pub const KINDS: [EntryKind; 3] = [EntryKind::Read, EntryKind::Write, EntryKind::Trim];
+
+/// Kinds that synchronize.
+pub const SYNCS: [EntryKind; 3] = [EntryKind::Sync, EntryKind::DataSync, EntryKind::RangeSync];
+
+/// Synchronizations of one kind.
+#[derive(Debug, Clone, Default)]
+pub struct Syncs {
+    /// How many.
+    pub count: u64,
+    /// Writes from one to the next, where there were any.
+    pub every: Counted,
+    writes_before: u64,
+}
+
+impl Syncs {
+    fn add(&mut self, writes: u64) {
+        self.count += 1;
+        if writes > self.writes_before {
+            self.every.add(writes - self.writes_before);
+        }
+        self.writes_before = writes;
+    }
+
+    /// After how many writes one comes: as most have it, or else their mean; and whether most have it. `None` without any
+    /// after a write.
+    pub fn writes(&self) -> Option<(u64, bool)> {
+        let (mode, share) = self.every.mode()?;
+        Some(if share >= 0.5 { (mode, true) } else { (self.every.mean().round().max(1.0) as u64, false) })
+    }
+}
+
+/// Whose I/Os a stream has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Identity {
+    /// Number of the file in the trace.
+    pub file: u32,
+    /// The process, where the trace tells it.
+    pub process: Option<u32>,
+}
+
+/// What a stream does.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    /// Whose I/Os these are.
+    pub identity: Identity,
+    /// How many files it has: one, unless streams were put together.
+    pub files: u64,
+    /// Bytes of the files that were put together with it, up to the end of what was touched.
+    pub other_files_bytes: u64,
+    /// Reads, writes, trims.
+    pub tracks: [Track; 3],
+    /// Synchronizations, in the order of [`SYNCS`].
+    pub syncs: [Syncs; 3],
+    /// When reads, writes and trims arrive.
+    pub arrivals: [Arrivals; 3],
+    /// When I/Os of any kind arrive.
+    pub all_arrivals: Arrivals,
+    /// Where they go.
+    pub touched: Touched,
+    /// Changes from reads to writes and back.
+    pub switches: u64,
+    /// Writes of just what was trimmed before.
+    pub rewritten_trims: u64,
+    /// Requests in flight after each I/O, where the trace tells it.
+    pub depths: Counted,
+    last_transfer: Option<EntryKind>,
+    last_trim: Option<(u64, u64)>,
+}
+
+impl Stream {
+    /// A stream without I/Os.
+    pub fn new(identity: Identity) -> Stream {
+        Stream {
+            identity,
+            files: 1,
+            other_files_bytes: 0,
+            tracks: Default::default(),
+            syncs: Default::default(),
+            arrivals: Default::default(),
+            all_arrivals: Arrivals::default(),
+            touched: Touched::default(),
+            switches: 0,
+            rewritten_trims: 0,
+            depths: Counted::default(),
+            last_transfer: None,
+            last_trim: None,
+        }
+    }
+
+    /// Adds operation `number` of the trace, with the requests in flight after it.
+    pub(crate) fn add(
+        &mut self,
+        number: u64,
+        entry: &Entry,
+        in_flight: Option<u32>,
+        sampling: &mut Sampling,
+    ) {
+        if let Some(sync) = SYNCS.iter().position(|kind| *kind == entry.kind) {
+            let writes = self.tracks[1].ios;
+            self.syncs[sync].add(writes);
+            return;
+        }
+        let Some(kind) = KINDS.iter().position(|kind| *kind == entry.kind) else { return };
+        let Entry { at_ns, offset_bytes, length_bytes, .. } = *entry;
+        let is_jump = self.tracks[kind].add(number, offset_bytes, length_bytes);
+        self.arrivals[kind].add(at_ns);
+        self.all_arrivals.add(at_ns);
+        if let Some(depth) = in_flight {
+            self.depths.add(depth.into());
+        }
+        let is_rewrite =
+            entry.kind == EntryKind::Write && self.last_trim == Some((offset_bytes, length_bytes));
+        self.rewritten_trims += u64::from(is_rewrite);
+        // A block that is trimmed and written at once is touched once.
+        if !is_rewrite {
+            self.touched.add(offset_bytes, is_jump, sampling);
+        }
+        self.last_trim = (entry.kind == EntryKind::Trim).then_some((offset_bytes, length_bytes));
+        if entry.kind.transfers() {
+            let switches = self.last_transfer.is_some_and(|last| last != entry.kind);
+            self.switches += u64::from(switches);
+            self.last_transfer = Some(entry.kind);
+        }
+    }
+
+    /// Reads, writes and trims of all.
+    pub fn ios(&self) -> u64 {
+        self.tracks.iter().map(|track| track.ios).sum()
+    }
+
+    /// Bytes of all.
+    pub fn bytes(&self) -> u64 {
+        self.tracks.iter().fold(0, |sum, track| sum.saturating_add(track.bytes))
+    }
+
+    /// End of what was touched.
+    pub fn end_bytes(&self) -> u64 {
+        self.tracks.iter().map(|track| track.end_bytes).max().unwrap_or(0)
+    }
+
+    /// The first and the last operation of the trace among its I/Os.
+    pub fn numbers(&self) -> (u64, u64) {
+        let used = || self.tracks.iter().filter(|track| track.ios > 0);
+        let first = used().map(|track| track.first).min().unwrap_or(0);
+        (first, used().map(|track| track.last).max().unwrap_or(0))
+    }
+
+    /// Puts a stream of another file with this one. Blocks and depths stay those of the one with more I/Os.
+    pub(crate) fn absorb(&mut self, other: Stream) {
+        if other.ios() > self.ios() {
+            let smaller = std::mem::replace(self, other);
+            return self.absorb(smaller);
+        }
+        self.files += other.files;
+        self.other_files_bytes =
+            self.other_files_bytes.saturating_add(other.end_bytes()).saturating_add(other.other_files_bytes);
+        for kind in 0..KINDS.len() {
+            self.tracks[kind].absorb(&other.tracks[kind]);
+            self.syncs[kind].count += other.syncs[kind].count;
+            self.syncs[kind].every.absorb(&other.syncs[kind].every);
+            self.arrivals[kind].absorb(&other.arrivals[kind]);
+        }
+        self.all_arrivals.absorb(&other.all_arrivals);
+        self.switches += other.switches;
+        self.rewritten_trims += other.rewritten_trims;
+    }
+}

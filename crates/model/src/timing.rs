@@ -1,0 +1,75 @@
+//! When the I/Os of a section are issued: rates, bursts, a later start, depth.
+//!
+//! Invariant: a trace of calls does not tell a program that waits from one that is slow, so that a rate is always said to be
+//! what was seen.
+
+use crate::arrivals::Arrivals;
+use crate::pattern::{Mix, READ, WRITE};
+use crate::stream::Stream;
+
+/// I/Os that follow each other sooner than this come as fast as the storage allows.
+const AT_ONCE_NS: f64 = 50_000.0;
+/// With fewer I/Os nothing is said of a rate.
+const GAPS_MIN: u64 = 50;
+/// Variations of times between I/Os that are those of independent arrivals.
+const INDEPENDENT: std::ops::Range<f64> = 0.7..1.5;
+/// A section that starts later than this gets a delay.
+const DELAY_NS_MIN: u64 = 500_000_000;
+
+/// Adds the options for when the I/Os of a section come.
+pub(crate) fn add(stream: &Stream, mix: Mix, add: &mut dyn FnMut(&'static str, String, String)) {
+    let depth = stream.depths.mean().round() as u64;
+    if depth > 0 {
+        let most = stream.depths.quantile(1.0);
+        add(
+            "iodepth",
+            depth.max(1).to_string(),
+            format!("requests in flight on the average; at most {most}"),
+        );
+    }
+    let arrivals = match mix {
+        Mix::Only(kind) => &stream.arrivals[kind],
+        _ => &stream.all_arrivals,
+    };
+    if arrivals.first_ns() >= DELAY_NS_MIN {
+        let ms = arrivals.first_ns() / 1_000_000;
+        add("startdelay", format!("{ms}ms"), "when its first I/O came".to_string());
+    }
+    if arrivals.gaps() < GAPS_MIN {
+        return;
+    }
+    if let Some(pauses) = arrivals.pauses() {
+        let us = (pauses.mean_ns / 1000.0).round();
+        let why = format!("bursts of {} I/Os, with pauses of {:.1} ms", pauses.ios, us / 1000.0);
+        add("thinktime", format!("{us}"), why);
+        add("thinktime_blocks", pauses.ios.to_string(), String::new());
+    } else if arrivals.mean_ns() >= AT_ONCE_NS {
+        rates(stream, mix, arrivals, add);
+    }
+}
+
+fn rates(stream: &Stream, mix: Mix, arrivals: &Arrivals, add: &mut dyn FnMut(&'static str, String, String)) {
+    let rate = |kind: usize| {
+        let per_s = stream.tracks[kind].ios as f64 * 1e9 / arrivals.span_ns().max(1) as f64;
+        per_s.round() as u64
+    };
+    let rates: Vec<u64> = mix.kinds().iter().map(|kind| rate(*kind)).collect();
+    if rates.contains(&0) {
+        let us = (arrivals.mean_ns() / 1000.0).round();
+        return add("thinktime", format!("{us}"), "the mean time from one I/O to the next".to_string());
+    }
+    let value = match mix {
+        Mix::Only(_) => rates[0].to_string(),
+        Mix::ReadsAndWrites => format!("{},{}", rate(READ), rate(WRITE)),
+        Mix::TrimsThenWrites => format!("0,{},{}", rate(WRITE), rates[0]),
+    };
+    let variation = arrivals.variation();
+    let why = format!(
+        "the rate seen, in I/Os a second; without this line as fast as the storage allows. Times between I/Os have a \
+         variation of {variation:.2} (0 evenly spaced, 1 independent of each other)"
+    );
+    add("rate_iops", value, why);
+    if INDEPENDENT.contains(&variation) {
+        add("rate_process", "poisson".to_string(), "they come independently of each other".to_string());
+    }
+}
