@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use fiord_model::jobfile::MARK;
 use fiord_options::bytes::find;
 use fiord_report::path::shown;
 use fiord_session::claims;
@@ -18,7 +19,7 @@ use crate::arguments::CommandError;
 use crate::status;
 
 /// What is in the first bytes of the files that fiord writes.
-const MARKS: [&str; 6] = [
+const MARKS: [&str; 7] = [
     // A page of HTML.
     "<meta name=\"generator\" content=\"fiord ",
     // A chart.
@@ -30,6 +31,8 @@ const MARKS: [&str; 6] = [
     "# HELP fiord_",
     // A journal.
     "fiord-crash-test ",
+    // A job file made of a trace.
+    MARK,
 ];
 
 /// What is wrong with a file that has contents of another program's or the user's.

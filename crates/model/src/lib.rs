@@ -7,9 +7,10 @@
 pub mod arrivals;
 pub mod choose;
 pub mod counted;
-
+pub mod fidelity;
 pub mod jobfile;
 pub mod measure;
+pub mod own;
 pub mod pattern;
 pub mod place;
 pub mod sizes;
@@ -17,3 +18,5 @@ pub mod stream;
 pub mod timing;
 pub mod touched;
 pub mod track;
+
+pub use fiord_trace::{FileName, Reader, TraceError, TracePosition, Transform};

@@ -2,9 +2,10 @@
 //!
 //! Invariant: every entry belongs to exactly one stream, so that the sums over streams are those of the trace.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 
-use fiord_trace::Entry;
+use fiord_trace::Entry as Traced;
 
 use crate::stream::{Identity, Stream};
 use crate::touched::Sampling;
@@ -22,7 +23,7 @@ pub struct Measurement {
 impl Measurement {
     /// Adds the next entry of a trace, with the process that issued it and the requests in flight after it, where the trace
     /// tells these.
-    pub fn add(&mut self, entry: &Entry, process: Option<u32>, in_flight: Option<u32>) {
+    pub fn add(&mut self, entry: &Traced, process: Option<u32>, in_flight: Option<u32>) {
         let identity = Identity { file: entry.file, process };
         let at = *self.known.entry(identity).or_insert_with(|| {
             self.streams.push(Stream::new(identity));
@@ -55,17 +56,27 @@ impl Measurement {
 
     /// With the streams put together that do the same kind of thing: for people, who want few sections.
     #[must_use]
-    pub fn compact(mut self) -> Measurement {
-        let mut classes: BTreeMap<Class, Stream> = BTreeMap::new();
+    pub fn compact(self) -> Measurement {
+        self.grouped(Class::of, |_, _| {})
+    }
+
+    /// With the streams of each key put together, and changed by it.
+    pub(crate) fn grouped<K: Ord>(
+        mut self,
+        key: impl Fn(&Stream) -> K,
+        change: impl Fn(&K, &mut Stream),
+    ) -> Measurement {
+        let mut groups: BTreeMap<K, Stream> = BTreeMap::new();
         for stream in std::mem::take(&mut self.streams) {
-            match classes.entry(Class::of(&stream)) {
-                std::collections::btree_map::Entry::Vacant(entry) => {
-                    entry.insert(stream);
+            match groups.entry(key(&stream)) {
+                Entry::Vacant(group) => {
+                    group.insert(stream);
                 }
-                std::collections::btree_map::Entry::Occupied(mut entry) => entry.get_mut().absorb(stream),
+                Entry::Occupied(mut group) => group.get_mut().absorb(stream),
             }
         }
-        self.streams = classes.into_values().collect();
+        groups.iter_mut().for_each(|(key, stream)| change(key, stream));
+        self.streams = groups.into_values().collect();
         self.streams.sort_by_key(|stream| stream.numbers().0);
         self.known.clear();
         self

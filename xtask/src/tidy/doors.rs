@@ -88,7 +88,7 @@ pub const DOORS: &[Door] = &[
     ),
     door(
         "fiord-model",
-        &["fiord-report", "fiord-stats", "fiord-trace"],
+        &["fiord-options", "fiord-plan", "fiord-report", "fiord-stats", "fiord-trace", "fiord-workload"],
         "files, who records and runs, stdout",
     ),
     door(
@@ -221,6 +221,7 @@ pub const DOORS: &[Door] = &[
             "fiord-import",
             "fiord-lab",
             "fiord-metrics",
+            "fiord-model",
             "fiord-live",
             "fiord-page",
             "fiord-engine",

@@ -1,0 +1,204 @@
+//! `fiord model`: a trace as the job file that behaves alike.
+//!
+//! Invariant: the trace is only read, once and as a stream; the output never replaces it, nor a file that fiord did not
+//! write without `--force`.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use fiord_engine::registry::ENGINES;
+use fiord_model::choose::{Origin, job_file};
+use fiord_model::fidelity::Fidelity;
+use fiord_model::jobfile::{Chosen, JobFile};
+use fiord_model::measure::Measurement;
+use fiord_model::{FileName, Reader, TraceError, TracePosition, Transform, own};
+use fiord_report::json::Writer;
+use fiord_report::path::{shown, visible_lines};
+use fiord_session::claims;
+use fiord_sys::errno::error_text;
+
+use crate::arguments::{self, CommandError, Invocation};
+use crate::layout::width;
+use crate::output_file::{Force, OutputFile};
+use crate::subcommand::Subcommands;
+
+/// Makes a job file that behaves as the I/O of a trace does: block sizes, mix, order,
+/// places, syncs and arrivals, each with the reason for its value. Then compares the
+/// job file's own operations with the trace, figure by figure. Runs no I/O.
+/// Reads iologs of version 2 and 3 (`write_iolog`), and what `blkparse -d` writes.
+/// docs/model.md has an example.
+#[derive(clap::Parser)]
+#[command(name = "fiord model", verbatim_doc_comment, after_help = EXAMPLES)]
+pub(super) struct Options {
+    /// The trace (- for standard input)
+    #[arg(value_name = "TRACE")]
+    trace: OsString,
+    /// Write the job file here, and print the comparison; without
+    /// it the job file is printed
+    #[arg(short, long, value_name = "FILE", verbatim_doc_comment)]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
+    /// Few sections: files that do the same kind of thing together
+    #[arg(long)]
+    compact: bool,
+    /// Print JSON (described in docs/json.md)
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fiord model app.iolog                     the job file, commented
+  fiord model app.iolog -o app.fio          the file, and how alike it is
+  fiord model --compact app.iolog -o app.fio
+  blktrace -d sda -o - -w 30 | blkparse -i - -d t -O && fiord model t
+";
+
+/// Bytes of a trace that are read at once.
+const READ_BYTES: usize = 1 << 20;
+
+impl Invocation for Options {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        let path = Path::new(&self.trace);
+        claims::reads(path);
+        let output = self.output.as_ref().map(|output| OutputFile::new("--output", output, Some(self.force)));
+        let output = output.transpose()?;
+        let traced = Traced::read(path)?;
+        let modelled = traced.modelled(self.compact)?;
+        let text = visible_lines(&modelled.job_file.text());
+        if let Some(output) = &output {
+            output.write(text.as_bytes())?;
+        }
+        match (self.json, &output) {
+            (true, _) => arguments::print(modelled.json(&traced, &text, output.as_ref())),
+            (false, Some(_)) => arguments::print(modelled.comparison()),
+            (false, None) => arguments::print(text),
+        }
+    }
+}
+
+/// A trace that was read.
+struct Traced {
+    name: String,
+    files: Vec<FileName>,
+    is_blktrace: bool,
+    length_ns: u64,
+    measured: Measurement,
+}
+
+impl Traced {
+    fn read(path: &Path) -> Result<Traced, String> {
+        if path == Path::new("-") {
+            return Traced::of("standard input".to_string(), io::stdin().lock());
+        }
+        let name = shown(path);
+        let file = File::open(path).map_err(|error| format!("{name}: {}", error_text(&error)))?;
+        Traced::of(name, BufReader::with_capacity(READ_BYTES, file))
+    }
+
+    fn of(name: String, input: impl BufRead) -> Result<Traced, String> {
+        let placed = |TraceError { place, message }: TraceError| match place {
+            TracePosition::Line(line) => format!("{name}:{line}: {message}"),
+            TracePosition::Byte(byte) => format!("{name}: byte {byte}: {message}"),
+        };
+        let mut reader = Reader::new(input, Transform::default()).map_err(placed)?;
+        let mut measured = Measurement::default();
+        while let Some(entry) = reader.next_entry().map_err(placed)? {
+            measured.add(&entry, reader.process(), reader.in_flight());
+        }
+        if measured.ios() == 0 {
+            let what = match (measured.operations(), reader.files().len()) {
+                (0, 0) => "the trace is empty".to_string(),
+                (0, files) => format!("the trace names {files} files, and no I/O to them"),
+                (syncs, _) => format!("the trace has {syncs} synchronizations, and no other I/O"),
+            };
+            return Err(format!(
+                "{name}: {what}; record the program while it reads or writes (write_iolog=FILE)"
+            ));
+        }
+        let files = reader.files().to_vec();
+        let (is_blktrace, length_ns) = (reader.is_blktrace(), reader.now_ns());
+        Ok(Traced { files, is_blktrace, length_ns, measured, name })
+    }
+
+    /// The model of it.
+    fn modelled(&self, is_compact: bool) -> Result<Modelled, String> {
+        let compacted = is_compact.then(|| self.measured.clone().compact());
+        let measured = compacted.as_ref().unwrap_or(&self.measured);
+        let origin = Origin { name: &self.name, files: &self.files, is_blktrace: self.is_blktrace };
+        let mut job_file = job_file(measured, &origin);
+        let operations_max = measured.operations().saturating_mul(2).saturating_add(1000);
+        let own = own::measure(&job_file, ENGINES, operations_max).map_err(|why| {
+            format!(
+                "{}: the job file made of it cannot be planned, which is a mistake of fiord:\n{why}",
+                self.name
+            )
+        })?;
+        let section = |stream: usize| job_file.sections.iter().find(|section| section.stream == stream);
+        let name = |stream: usize| section(stream).map_or_else(String::new, |section| section.name.clone());
+        let names: Vec<String> = (0..measured.streams().len()).map(name).collect();
+        let fidelity = Fidelity::of(measured, &own, &names);
+        job_file.about.push(fidelity.sentence());
+        Ok(Modelled { job_file, fidelity })
+    }
+}
+
+/// The model of a trace.
+struct Modelled {
+    job_file: JobFile,
+    fidelity: Fidelity,
+}
+
+impl Modelled {
+    /// The figures side by side: of several streams only those that deviate by more than they may, beside the sums.
+    fn comparison(&self) -> String {
+        let mut table = self.fidelity.table();
+        let mut figures = self.fidelity.figures.iter();
+        if self.job_file.sections.len() > 1 {
+            table.rows.retain(|_| figures.next().is_some_and(|one| one.stream.is_empty() || !one.is_close()));
+        }
+        let columns = ["stream", "figure", "trace", "model", "deviation", "close"];
+        visible_lines(&format!("{}\n{}\n", table.select(&columns).text(width()), self.fidelity.sentence()))
+    }
+
+    fn json(&self, traced: &Traced, text: &str, output: Option<&OutputFile>) -> String {
+        Writer::document(|json| {
+            json.string("trace", &traced.name);
+            json.string("form", if traced.is_blktrace { "blktrace" } else { "iolog" });
+            json.integer("operations", traced.measured.operations());
+            json.integer("length_ns", traced.length_ns);
+            match output {
+                Some(output) => json.string("output", &shown(output.path())),
+                None => json.null("output"),
+            }
+            json.list("global", |json| options(json, &self.job_file.global));
+            json.list("sections", |json| {
+                for section in &self.job_file.sections {
+                    json.item(|json| {
+                        json.string("name", &section.name);
+                        json.string("about", &section.about);
+                        json.list("options", |json| options(json, &section.options));
+                    });
+                }
+            });
+            self.fidelity.table().write_json(json, "fidelity");
+            json.boolean("close", self.fidelity.is_close());
+            json.string("sentence", &self.fidelity.sentence());
+            json.string("job_file", text);
+        })
+    }
+}
+
+fn options(json: &mut Writer, options: &[Chosen]) {
+    for Chosen { name, value, why } in options {
+        json.item(|json| {
+            json.string("name", name);
+            json.string("value", value);
+            json.string("why", why);
+        });
+    }
+}
