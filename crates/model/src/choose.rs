@@ -124,6 +124,12 @@ struct Part<'a> {
 /// How much of the end of a region the beginning must be before the section gets an offset.
 const OFFSET_SHARE_MIN: f64 = 0.05;
 
+/// Of I/O that continues less often than this, the end of the file is seldom seen.
+const SEQUENTIAL_MIN: f64 = 0.95;
+/// From this percentage on, I/O is taken for random: what continues does so by chance, or because a map of the blocks that
+/// are left has few others.
+const RANDOM_PERCENT_MIN: u32 = 97;
+
 /// The region that a section works on.
 struct Region {
     begin_bytes: u64,
@@ -191,7 +197,8 @@ impl Part<'_> {
         let used = || self.tracks().filter(|(_, track)| track.ios > 0);
         let end_bytes = used().map(|(_, track)| track.end_bytes).max().unwrap_or(0);
         let begin_bytes = used().map(|(_, track)| track.begin_bytes).min().unwrap_or(0);
-        let is_random = used().any(|(_, track)| track.sequential_share().is_some_and(|share| share < 0.5));
+        let jumps = |track: &Track| track.sequential_share().is_some_and(|share| share < SEQUENTIAL_MIN);
+        let is_random = used().any(|(_, track)| jumps(track) && track.constant_gap().is_none());
         let end_bytes = if is_random { rounded_up(end_bytes) } else { end_bytes };
         let begin_bytes = match begin_bytes as f64 >= end_bytes as f64 * OFFSET_SHARE_MIN {
             true if is_random => begin_bytes - begin_bytes % step(begin_bytes),
@@ -207,7 +214,12 @@ impl Part<'_> {
             let places = (region.length_bytes / sizes.min().max(1)).max(2) as f64;
             let jumps = 1.0 - track.sequential_share().unwrap_or(1.0);
             let by_design = track.constant_gap().is_some() && matches!(self.mix, Mix::Only(_));
-            if by_design { 0 } else { (jumps / (1.0 - 1.0 / places) * 100.0).round().min(100.0) as u32 }
+            let percent = (jumps / (1.0 - 1.0 / places) * 100.0).round() as u32;
+            match percent {
+                _ if by_design => 0,
+                RANDOM_PERCENT_MIN.. => 100,
+                percent => percent,
+            }
         };
         self.tracks().zip(sizes).map(percent).collect()
     }

@@ -39,6 +39,8 @@ pub struct Fit {
 const DEVIATIONS: f64 = 5.0;
 /// Pairs below this tell nothing.
 const PAIRS_MIN: f64 = 5.0;
+/// A difference that is none.
+const ALIKE: f64 = 0.02;
 /// Draws of a simulation, at most.
 const DRAWS_MAX: u64 = 1 << 20;
 /// Zones at most: more help nobody who reads them.
@@ -79,7 +81,8 @@ pub fn fit(blocks: &[(u64, u32)], places: u64, sampled_share: f64) -> Fit {
     let observed = Curve::new(blocks.iter().map(|(_, count)| *count).collect());
     let zipf = observed.distance(&simulated(&Ranks::zipf(count, theta), draws));
     let pareto = observed.distance(&simulated(&Ranks::pareto(count, share), draws));
-    match zipf <= pareto {
+    // Both laws look alike where they are nearly even; then it is the better known one.
+    match zipf <= pareto * 1.5 || zipf <= ALIKE {
         true => Fit { place: Where::Zipf(theta), distance: Some(zipf) },
         false => Fit { place: Where::Pareto(share), distance: Some(pareto) },
     }
