@@ -42,6 +42,7 @@ mod logs;
 mod manual;
 mod matrix;
 mod metrics;
+mod model;
 mod options_files;
 mod options_run;
 mod outputs;

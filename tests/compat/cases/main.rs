@@ -17,6 +17,7 @@ mod flows;
 mod latency;
 mod limits;
 mod logs;
+mod models;
 mod modes;
 mod parse;
 mod parsers;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         priorities::cases,
         errors::cases,
         echo::cases,
+        models::cases,
         modes::cases,
         blocks::cases,
         contents::cases,

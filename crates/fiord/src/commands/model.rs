@@ -17,6 +17,7 @@ use fiord_model::measure::Measurement;
 use fiord_model::{FileName, Reader, TraceError, TracePosition, Transform, own};
 use fiord_report::json::Writer;
 use fiord_report::path::{shown, visible_lines};
+use fiord_report::table::wrapped;
 use fiord_session::claims;
 use fiord_sys::errno::error_text;
 
@@ -162,7 +163,8 @@ impl Modelled {
             table.rows.retain(|_| figures.next().is_some_and(|one| one.stream.is_empty() || !one.is_close()));
         }
         let columns = ["stream", "figure", "trace", "model", "deviation", "close"];
-        visible_lines(&format!("{}\n{}\n", table.select(&columns).text(width()), self.fidelity.sentence()))
+        let sentence = wrapped(&self.fidelity.sentence(), width()).join("\n");
+        visible_lines(&format!("{}\n{sentence}\n", table.select(&columns).text(width())))
     }
 
     fn json(&self, traced: &Traced, text: &str, output: Option<&OutputFile>) -> String {
