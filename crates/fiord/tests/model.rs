@@ -79,12 +79,12 @@ fn rates_and_bursts_of_the_trace_are_kept() {
     let dir = Dir::new();
     let lines = |at_us: fn(u64) -> u64| {
         let line = |block: u64| format!("{} f read {} 4096\n", at_us(block), block * 4096);
-        let lines: String = (0..200).map(line).collect();
+        let lines: String = (0..400).map(line).collect();
         format!("fio version 3 iolog\n0 f add\n0 f open\n{lines}")
     };
     dir.write("even", lines(|block| block * 2000));
     let even = run(&dir, "model even --json").assert_success().json();
-    assert_eq!(option(&even, 0, "rate_iops").as_deref(), Some("503"), "200 I/Os in 199 times 2 ms");
+    assert_eq!(option(&even, 0, "rate_iops").as_deref(), Some("501"), "400 I/Os in 399 times 2 ms");
     assert_eq!(option(&even, 0, "rate_process"), None);
     dir.write("bursts", lines(|block| block / 10 * 50_000 + block % 10 * 20));
     let bursts = run(&dir, "model bursts --json").assert_success().json();

@@ -31,7 +31,7 @@ const PAUSE_MEDIANS: u64 = 16;
 const PAUSE_NS_MIN: u64 = 1_000_000;
 /// Pauses are at most this share of all gaps, and at least this share of all time.
 const PAUSES_GAPS_MAX: f64 = 0.2;
-const PAUSES_TIME_MIN: f64 = 0.5;
+const PAUSES_TIME_MIN: f64 = 0.75;
 
 impl Arrivals {
     /// Adds an I/O.

@@ -289,7 +289,7 @@ impl Part<'_> {
         let touched = self.tracks().map(|(_, track)| track.end_bytes).max().unwrap_or(0);
         let why = match touched == begin_bytes + length_bytes {
             true => "to the end of what was touched".to_string(),
-            false => format!("to {}, the end of what was touched, and a little more", shown_bytes(touched)),
+            false => "to the end of what was touched, rounded up: the last block is seldom seen".to_string(),
         };
         add("size", bytes(length_bytes), why);
         if moved != length_bytes {
@@ -356,7 +356,8 @@ impl Part<'_> {
             }
             let how = if is_usual { "most often" } else { "on the average, not evenly:" };
             let value = if name == "sync_file_range" { format!("write:{every}") } else { every.to_string() };
-            add(name, value, format!("{count} calls of {call}, {how} after {every} writes"));
+            let after = if every == 1 { "each write".to_string() } else { format!("{every} writes") };
+            add(name, value, format!("{count} calls of {call}, {how} after {after}"));
         }
     }
 }

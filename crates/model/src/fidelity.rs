@@ -81,6 +81,8 @@ const BLOCKS_LIMIT: f64 = 10.0;
 /// Known to a quarter of an octave only.
 const REUSE_LIMIT: f64 = 35.0;
 const GAP_LIMIT: f64 = 10.0;
+/// Of bursts, whose I/Os take no time in the model.
+const BURST_GAP_LIMIT: f64 = 35.0;
 const VARIATION_LIMIT: f64 = 0.3;
 
 /// The comparison of a trace with its model.
@@ -282,7 +284,8 @@ impl Figures {
         if is.mean_ns() <= 0.0 || was.gaps() < 2 {
             return;
         }
-        self.add("mean time between I/Os", Unit::Ns, was.mean_ns(), is.mean_ns(), GAP_LIMIT);
+        let limit = if was.pauses().is_some() { BURST_GAP_LIMIT } else { GAP_LIMIT };
+        self.add("mean time between I/Os", Unit::Ns, was.mean_ns(), is.mean_ns(), limit);
         let limit = VARIATION_LIMIT + was.variation() / 5.0;
         self.add("variation of time between I/Os", Unit::Ratio, was.variation(), is.variation(), limit);
     }

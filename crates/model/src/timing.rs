@@ -11,6 +11,8 @@ use crate::stream::Stream;
 const AT_ONCE_NS: f64 = 50_000.0;
 /// With fewer I/Os nothing is said of a rate.
 const GAPS_MIN: u64 = 50;
+/// Nor with a shorter recording, whose pauses may be those of a busy machine.
+const SPAN_NS_MIN: u64 = 500_000_000;
 /// Variations of times between I/Os that are those of independent arrivals.
 const INDEPENDENT: std::ops::Range<f64> = 0.7..1.5;
 /// A section that starts later than this gets a delay.
@@ -35,7 +37,7 @@ pub(crate) fn add(stream: &Stream, mix: Mix, add: &mut dyn FnMut(&'static str, S
         let ms = arrivals.first_ns() / 1_000_000;
         add("startdelay", format!("{ms}ms"), "when its first I/O came".to_string());
     }
-    if arrivals.gaps() < GAPS_MIN {
+    if arrivals.gaps() < GAPS_MIN || arrivals.span_ns() < SPAN_NS_MIN {
         return;
     }
     if let Some(pauses) = arrivals.pauses() {

@@ -104,7 +104,8 @@ fn value<'a>(document: &'a Value, option: &str) -> Option<&'a str> {
 /// Whether a value came back: exactly, or as near as thousands of I/Os tell.
 fn is_same(option: &str, was: &str, is: Option<&str>) -> bool {
     let number = |text: &str| text.trim_start_matches("zipf:").split(',').next()?.parse::<f64>().ok();
-    let near = |by: f64| Some((number(was)? - number(is?)?).abs() <= by) == Some(true);
+    let difference = || Some((number(was)? - number(is?)?).abs());
+    let near = |by: f64| difference().is_some_and(|difference| difference <= by);
     match option {
         "rwmixread" | "percentage_random" => near(3.0),
         "random_distribution" => is.is_some_and(|is| is.starts_with("zipf:")) && near(0.05),
