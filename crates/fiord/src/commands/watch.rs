@@ -129,9 +129,9 @@ fn text(observation: &Observation, found: &[Conclusion]) -> String {
 
 fn json(observation: &Observation, found: &[Conclusion]) -> String {
     Writer::document(|json| {
-        json.integer("elapsed_ns", &observation.elapsed_ns);
-        json.integer("lost_events", &observation.lost);
-        json.integer("own_cpu_ns", &observation.own_ns);
+        json.integer("elapsed_ns", observation.elapsed_ns);
+        json.integer("lost_events", observation.lost);
+        json.integer("own_cpu_ns", observation.own_ns);
         tables::devices(observation).write_json(json, "devices");
         tables::issuers(observation).write_json(json, "issuers");
         tables::dirtiers(observation).write_json(json, "writing_processes");

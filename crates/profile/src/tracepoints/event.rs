@@ -164,7 +164,7 @@ impl EventFormats {
     }
 }
 
-/// `	field:char comm[16];	offset:38;	size:16;	signed:0;`.
+/// A line such as `field:char comm[16];offset:38;size:16;signed:0;`, its parts apart by tabs.
 fn field(text: &str, name: &str) -> Option<Field> {
     text.lines().find_map(|line| {
         let (declared, rest) = line.trim().strip_prefix("field:")?.split_once(';')?;
