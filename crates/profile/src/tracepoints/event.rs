@@ -29,7 +29,7 @@ impl Step {
     }
 }
 
-/// What a request asks of the device.
+/// What a request asks of the device, in the order of tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// Read.
@@ -44,9 +44,6 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Every operation, in the order of tables.
-    pub const ALL: [Operation; 4] = [Operation::Read, Operation::Write, Operation::Flush, Operation::Discard];
-
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
