@@ -134,7 +134,9 @@ fn of_host(path: &Path, host: &str) -> Result<Side, CommandError> {
     let place = shown(path);
     let report = match document_in(path)? {
         Document::Report(report) => report,
-        Document::Study(_) => return Err(format!("{place} has a study, and no hosts").into()),
+        Document::Study(study) => {
+            return Ok(study_of_host(&study, host).map_err(|why| format!("{place} {why}"))?);
+        }
     };
     let hosts = report.hosts.join(", ");
     let report = report.of_host(host).ok_or_else(|| match hosts.as_str() {
@@ -154,7 +156,7 @@ fn side_of(path: &Path, study: &StudyDocument) -> Result<Side, CommandError> {
         Some((_, StudyValue::Text(text))) => Some(text.clone()),
         _ => None,
     };
-    let runs = study.table(study_runs::KEY).map(study_runs::read).unwrap_or_default();
+    let runs = runs_of(study);
     if runs.is_empty() {
         return Err(format!(
             "{name}: the document of a study without its runs; measure it again with this fiord, and --json"
@@ -170,6 +172,32 @@ fn side_of(path: &Path, study: &StudyDocument) -> Result<Side, CommandError> {
     ];
     let described = words.into_iter().flatten().collect::<Vec<_>>().join(", ");
     Ok(Side { name, described, host: fact("host"), kernel: fact("kernel"), runs })
+}
+
+/// The runs of a study; on hosts those of each, after its name.
+fn runs_of(study: &StudyDocument) -> Vec<NamedRun> {
+    let own = study.table(study_runs::KEY).map(study_runs::read).unwrap_or_default();
+    let of_host = |(host, document): &(String, StudyDocument)| {
+        let named = |run: NamedRun| NamedRun { name: format!("{host}: {}", run.name), ..run };
+        runs_of(document).into_iter().map(named).collect::<Vec<_>>()
+    };
+    own.into_iter().chain(study.hosts.iter().flat_map(of_host)).collect()
+}
+
+/// What one host of a study has found. The error: that there is none, behind the study's name.
+fn study_of_host(study: &StudyDocument, host: &str) -> Result<Side, String> {
+    let names: Vec<&str> = study.hosts.iter().map(|(name, _)| name.as_str()).collect();
+    match study.hosts.iter().find(|(name, _)| name == host) {
+        Some((_, own)) => side_of(Path::new(host), own).map_err(|error| error.why),
+        None if names.is_empty() => Err("has a study, and no hosts".to_string()),
+        None => Err(format!("has no host {}; it has {}", shown(host), names.join(", "))),
+    }
+}
+
+/// The document of a recorded study on hosts; `None` of anything else.
+fn study_on_hosts(stored: &Stored) -> Option<StudyDocument> {
+    let study = study::read(&stored.summary.as_ref()?.json).ok()??;
+    (!study.hosts.is_empty()).then_some(study)
 }
 
 /// Whether a name is that of a file, or standard input. A directory has no report, and may be named like a run: who measures
@@ -230,8 +258,15 @@ fn recorded(name: &str) -> Result<Side, CommandError> {
             no_file(Path::new(name))
         )
     };
-    let which = named(name)?.ok_or_else(unknown)?;
     let history = History::open_existing(&keep::place()?)?.ok_or_else(unknown)?;
+    if let Some((of, host)) = name.rsplit_once('@')
+        && let Some(which) = named(of)?
+        && let Some(study) = history.load(which)?.as_ref().and_then(study_on_hosts)
+    {
+        let side = study_of_host(&study, host).map_err(|why| format!("{of} {why}"))?;
+        return Ok(Side { name: name.to_string(), ..side });
+    }
+    let which = named(name)?.ok_or_else(unknown)?;
     let stored = history.load(which)?.ok_or_else(unknown)?;
     let HistoryEntry { id, facts, .. } = &stored.entry;
     let date = time::date(facts.started_ms, facts.utc_offset_s);
@@ -250,6 +285,9 @@ fn recorded(name: &str) -> Result<Side, CommandError> {
         // The machines are those of the report.
         let runs = vec![NamedRun { name: String::new(), report }];
         return Ok(Side { runs, host: None, kernel: None, ..side });
+    }
+    if let Some(study) = study_on_hosts(&stored) {
+        return Ok(Side { runs: runs_of(&study), host: None, kernel: None, ..side });
     }
     let mut entries = history.list(&Filter { parent: Some(*id), ..Filter::default() })?;
     // The oldest first, as they were run.

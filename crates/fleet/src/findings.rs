@@ -157,7 +157,7 @@ fn shared_targets(fleet: &FleetReport) -> Vec<Finding> {
 }
 
 /// What hosts may differ in, for people, and the value of a host; empty if it is not known.
-fn traits(run: &HostRun) -> Vec<(&'static str, String)> {
+pub(crate) fn traits(run: &HostRun) -> Vec<(&'static str, String)> {
     let Some(facts) = &run.facts else { return Vec::new() };
     let mut models: Vec<&str> = facts.targets.iter().map(|target| target.model.as_str()).collect();
     models.sort_unstable();

@@ -26,18 +26,29 @@ pub struct Member {
 impl Member {
     /// Of a host; `None` without a report.
     pub fn of(run: &HostRun) -> Option<Member> {
-        let jobs = &run.report.as_ref()?.jobs;
-        let all = Done::of(run, None)?.0;
+        run.report.as_ref()?;
+        Some(Member::of_all([run]))
+    }
+
+    /// Of hosts as one: the sum of their rates, and the latencies of all their I/Os.
+    pub(crate) fn of_all<'r>(runs: impl IntoIterator<Item = &'r HostRun>) -> Member {
+        let (mut all, mut of_all) = (DirectionStats::default(), Member::default());
+        for run in runs {
+            let Some(Done(done)) = Done::of(run, None) else { continue };
+            of_all.iops += per_second(&done, done.ios);
+            of_all.bytes_per_s += per_second(&done, done.bytes);
+            let jobs = run.report.iter().flat_map(|report| &report.jobs);
+            of_all.errors += jobs.map(|job| job.stats.errors_total).sum::<u64>();
+            all.merge(&done);
+        }
         let latency = latency(&all);
         let percentiles = latency.percentiles(&[50.0, 99.0, 99.9]);
-        Some(Member {
-            iops: per_second(&all, all.ios),
-            bytes_per_s: per_second(&all, all.bytes),
+        Member {
             mean_ns: latency.running.mean(),
             percentiles_ns: <[u64; 3]>::try_from(percentiles).ok(),
             max_ns: latency.running.max,
-            errors: jobs.iter().map(|job| job.stats.errors_total).sum(),
-        })
+            ..of_all
+        }
     }
 
     /// The 99th percentile.

@@ -24,6 +24,19 @@ pub struct FleetSettings {
     pub allow_missing: u32,
     /// The skew of starts that is accepted, in nanoseconds; `None` is 10 ms or a thousandth of the run.
     pub start_within_ns: Option<u64>,
+    /// What hosts are put into groups by (`--group-by`): the name of one of their traits.
+    pub group_by: Option<&'static str>,
+}
+
+/// Hosts that have the same.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Group {
+    /// What they have; empty if it is not known.
+    pub value: String,
+    /// How many they are.
+    pub hosts: usize,
+    /// Their figures as one.
+    pub figures: Member,
 }
 
 /// How exactly the hosts started together.
@@ -50,6 +63,8 @@ pub struct FleetReport {
     pub members: Vec<Option<Member>>,
     /// All jobs of all hosts as one, called `All clients`; `None` if no host reported a job.
     pub all: Option<JobReport>,
+    /// Those of `--group-by`, by what they have.
+    pub groups: Vec<Group>,
     /// The time in which all ran; `None` if they did not run together, or did not tell when.
     pub window: Option<CommonWindow>,
     /// How they started; `None` if they did not start together, or did not tell.

@@ -2,11 +2,13 @@
 //!
 //! Invariant: a host whose report is not whole is in no sum.
 
+use std::collections::BTreeMap;
+
 use fiord_report::JobReport;
 
 use crate::findings;
 use crate::member::Member;
-use crate::model::{ALL_CLIENTS, FleetReport, FleetSettings, Starts};
+use crate::model::{ALL_CLIENTS, FleetReport, FleetSettings, Group, Starts};
 use crate::order::Order;
 use crate::outliers::{self, Measure};
 use crate::run::{HostRun, StageStart};
@@ -35,11 +37,29 @@ impl FleetReport {
             }
             Order::Alone => (None, None),
         };
+        let groups = groups(counted(), settings.group_by);
+        let findings = Vec::new();
         let mut fleet =
-            FleetReport { settings, hosts, members, all, window, starts, outliers, findings: Vec::new() };
+            FleetReport { settings, hosts, members, all, groups, window, starts, outliers, findings };
         fleet.findings = findings::of(&fleet);
         fleet
     }
+}
+
+/// Hosts by what they have of this trait.
+fn groups<'r>(runs: impl Iterator<Item = &'r HostRun>, key: Option<&str>) -> Vec<Group> {
+    let Some(key) = key else { return Vec::new() };
+    let mut by_value: BTreeMap<String, Vec<&HostRun>> = BTreeMap::new();
+    for run in runs {
+        let known = findings::traits(run).into_iter().find(|(name, _)| *name == key);
+        by_value.entry(known.map(|(_, value)| value).unwrap_or_default()).or_default().push(run);
+    }
+    let group = |(value, runs): (String, Vec<&HostRun>)| Group {
+        value,
+        hosts: runs.len(),
+        figures: Member::of_all(runs),
+    };
+    by_value.into_iter().map(group).collect()
 }
 
 /// A figure of each host that has it, with the host's place in the list.

@@ -115,6 +115,24 @@ fn whole(report: &RunReport) -> Option<(u64, Done)> {
     (end_ms > 0).then(|| (end_ms.saturating_mul(1_000_000), done))
 }
 
+/// When a host was done, and what all had done by then.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Finish {
+    /// Its place among the hosts of the window.
+    pub host: usize,
+    /// When, in nanoseconds after the first start.
+    pub at_ns: u64,
+    /// What all hosts had done.
+    pub done: Done,
+}
+
+impl Finish {
+    /// A count of it as a rate per second; 0 if it took no time.
+    pub fn per_second(&self, count: f64) -> f64 {
+        if self.at_ns == 0 { 0.0 } else { count * 1e9 / self.at_ns as f64 }
+    }
+}
+
 /// The time in which all hosts ran, and what they did in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CommonWindow {
@@ -132,6 +150,10 @@ pub struct CommonWindow {
     pub is_sampled: bool,
     /// Hosts in it.
     pub hosts: usize,
+    /// The host that was done first.
+    pub first_done: Finish,
+    /// The host that was done last.
+    pub last_done: Finish,
 }
 
 impl CommonWindow {
@@ -141,15 +163,25 @@ impl CommonWindow {
         let from_ns = all.iter().map(|series| series.start_ns).max()?;
         let to_ns = all.iter().map(Series::end_ns).min()?;
         let last_ns = all.iter().map(Series::end_ns).max()?;
-        let mut done = Done::default();
-        all.iter().for_each(|series| done.add(&series.between(from_ns, to_ns), 1.0));
+        let between = |from_ns: i64, to_ns: i64| {
+            let mut done = Done::default();
+            all.iter().for_each(|series| done.add(&series.between(from_ns, to_ns), 1.0));
+            done
+        };
         let length = |from: i64, to: i64| u64::try_from(to.saturating_sub(from)).unwrap_or(0);
+        let finish = |at_ns: i64| Finish {
+            host: all.iter().position(|series| series.end_ns() == at_ns).unwrap_or(0),
+            at_ns: length(first_ns, at_ns),
+            done: between(first_ns, at_ns),
+        };
         Some(CommonWindow {
             from_ns: length(first_ns, from_ns),
             length_ns: length(from_ns, to_ns),
             shortest_run_ns: all.iter().map(|series| length(0, series.length_ns())).min()?,
             whole_ns: length(first_ns, last_ns),
-            done,
+            done: between(from_ns, to_ns),
+            first_done: finish(to_ns),
+            last_done: finish(last_ns),
             is_sampled: all.iter().all(|series| series.is_sampled),
             hosts: all.len(),
         })
@@ -198,6 +230,10 @@ mod tests {
         assert_eq!(window.done.all().0, 600.0 + 60.0);
         assert_eq!(window.per_second(window.done.all().0), 440.0);
         assert_eq!((window.share(), window.whole_ns), (0.75, 2_500_000_000));
+        let (first, last) = (window.first_done, window.last_done);
+        assert_eq!((first.host, first.at_ns, first.done.all().0), (0, 2_000_000_000, 800.0 + 60.0));
+        assert_eq!((last.host, last.at_ns, last.done.all().0), (1, 2_500_000_000, 800.0 + 80.0));
+        assert_eq!(last.per_second(last.done.all().0), 352.0);
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub struct Agent {
     finishes_when_lost: bool,
     /// The next stage that may be told to start; those before have started.
     stage: u32,
+    /// The stage whose workers waited last for its start.
+    ready: Option<u32>,
     report: Option<(Vec<u8>, End)>,
 }
 
@@ -85,6 +87,7 @@ impl Agent {
             is_lost: false,
             finishes_when_lost: false,
             stage: 0,
+            ready: None,
             report: None,
         };
         (agent, AgentAction::Send(Message::Hello(hello)))
@@ -111,10 +114,12 @@ impl Agent {
                 self.tell(Message::Problems(problems))
             }
             AgentEvent::Tell(message) => {
-                if let Message::Started((stage, _)) = message {
-                    self.stage = stage + 1;
+                match message {
+                    Message::Started((stage, _)) => self.stage = stage + 1,
+                    Message::Ready(stage) => self.ready = Some(stage),
+                    _ => {}
                 }
-                self.tell(message)
+                if self.is_lost { self.start_alone() } else { self.tell(message) }
             }
             AgentEvent::Ended { report, status, cause } => self.ended(report, status, cause),
         }
@@ -179,10 +184,16 @@ impl Agent {
         }
         match self.phase {
             // Before the first start nothing is left to be finished.
-            Phase::Running if self.finishes_when_lost && self.stage > 0 => Vec::new(),
+            Phase::Running if self.finishes_when_lost && self.stage > 0 => self.start_alone(),
             Phase::Running => vec![AgentAction::Stop],
             _ => self.leave(),
         }
+    }
+
+    /// Without a controller a stage that waits starts at once, if the run is to be finished.
+    fn start_alone(&self) -> Vec<AgentAction> {
+        let waits = self.finishes_when_lost && self.stage > 0 && self.ready == Some(self.stage);
+        waits.then_some(AgentAction::Start(self.stage, 0)).into_iter().collect()
     }
 
     fn leave(&mut self) -> Vec<AgentAction> {
@@ -280,6 +291,25 @@ mod tests {
             let spooled = [AgentAction::Spool(b"figures".to_vec()), AgentAction::Leave];
             assert_eq!(agent.on(ended(), SILENCE_NS_MAX + 6), spooled);
         }
+    }
+
+    #[test]
+    fn a_run_that_is_to_be_finished_goes_on_to_its_last_stage_without_a_controller() {
+        let mut agent = running();
+        agent.finishes_when_lost = true;
+        let tell = |message| AgentEvent::Tell(message);
+        agent.on(tell(Message::Ready(0)), 10);
+        agent.on(tell(Message::Started((0, 20))), 20);
+        assert!(agent.on(AgentEvent::Closed, 30).is_empty());
+        assert_eq!(agent.on(tell(Message::Ready(1)), 40), [AgentAction::Start(1, 0)]);
+        assert!(agent.on(tell(Message::Started((1, 50))), 50).is_empty());
+        assert!(matches!(agent.on(ended(), 60)[..], [AgentAction::Spool(_), AgentAction::Leave]));
+
+        let mut agent = running();
+        agent.finishes_when_lost = true;
+        agent.on(tell(Message::Started((0, 20))), 20);
+        agent.on(tell(Message::Ready(1)), 30);
+        assert_eq!(agent.on(AgentEvent::Closed, 40), [AgentAction::Start(1, 0)], "it waited already");
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct ControllerSettings {
     pub allow_missing: usize,
     /// How long an agent may take to answer, in nanoseconds.
     pub connect_ns: i64,
+    /// How long a host may take to lay out its files, in nanoseconds; `None` is as long as it needs.
+    pub layout_ns: Option<i64>,
     /// Each host alone, one after another (`--order=alone`).
     pub is_one_by_one: bool,
     /// Only facts are wanted: nothing is run.
@@ -92,6 +94,8 @@ pub struct Remote {
     laid_bytes: u64,
     /// When its agent was started; `None` before.
     began_ns: Option<i64>,
+    /// When it was told to run; `None` before.
+    told_ns: Option<i64>,
     heard_ns: i64,
     pinged_ns: i64,
     report: Vec<u8>,
@@ -136,6 +140,7 @@ impl Remote {
             progress: Progress::default(),
             laid_bytes: 0,
             began_ns: None,
+            told_ns: None,
             heard_ns: now_ns,
             pinged_ns: now_ns,
             report: Vec::new(),
@@ -364,6 +369,13 @@ impl Controller {
         {
             return Some(format!("no report within {} s of being told to stop", in_s(STOP_NS_MAX)));
         }
+        if let (Some(layout_ns), Some(told_ns)) = (self.settings.layout_ns, remote.told_ns)
+            && remote.stages.is_empty()
+            && remote.ready.is_none()
+            && now_ns - told_ns > layout_ns
+        {
+            return Some(format!("its layout took longer than {} s", in_s(layout_ns)));
+        }
         let silent_ns = remote.silent_ns(now_ns);
         let is_alone = self
             .remotes
@@ -460,7 +472,10 @@ impl Controller {
         }
         let fate = match (&end.cause, end.status, self.stopped_ns) {
             (Some(cause), 1.., _) if end.status < 128 => Fate::Failed { cause: cause.clone() },
-            (_, 128.., _) | (_, _, Some(_)) => Fate::Stopped,
+            (_, _, Some(_)) => Fate::Stopped,
+            (_, 128.., None) => {
+                Fate::Failed { cause: format!("stopped there by signal {}", end.status - 128) }
+            }
             (_, 0, _) => Fate::Complete,
             (_, status, _) => Fate::Failed { cause: format!("exit status {status}") },
         };
@@ -571,7 +586,7 @@ impl Controller {
     }
 
     /// Lets the hosts run whose turn it is.
-    fn take_turns(&mut self, _now_ns: i64, actions: &mut Vec<ControllerAction>) {
+    fn take_turns(&mut self, now_ns: i64, actions: &mut Vec<ControllerAction>) {
         let is_open =
             |remote: &Remote| matches!(remote.phase, Phase::Connecting | Phase::Clocked | Phase::Planning);
         if self.remotes.iter().any(is_open) || self.stopped_ns.is_some() {
@@ -590,6 +605,7 @@ impl Controller {
             let remote = &mut self.remotes[number];
             if remote.phase == Phase::Planned {
                 remote.phase = Phase::Running;
+                remote.told_ns = Some(now_ns);
                 actions.push(ControllerAction::Send(number, Message::Run(())));
             }
         }

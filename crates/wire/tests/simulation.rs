@@ -82,6 +82,7 @@ impl World {
             is_one_by_one,
             only_facts: false,
             may_share: false,
+            layout_ns: None,
         };
         let controller = Controller::new(hello(), vec![Prepare::default(); hosts], settings, 0);
         let mut world = World {

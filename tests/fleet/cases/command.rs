@@ -160,10 +160,10 @@ fn an_agent_that_is_killed_is_lost_and_the_others_finish() {
 }
 
 #[test]
-fn an_agent_that_was_frozen_goes_on() {
+fn an_agent_that_was_frozen_for_20_seconds_goes_on() {
     needs!("sh" of "dash");
     let fleet = Fleet::new(&["a", "b"]).unwrap();
-    let child = fleet.start(&LONG.replace("600", "2"), 2).unwrap();
+    let child = fleet.start(&LONG.replace("600", "20"), 2).unwrap();
     let frozen = fleet.agents()[0];
     kill("-STOP", frozen);
     assert!(eventually(|| fleet.agents().len() == 1), "the other has ended");
@@ -181,6 +181,25 @@ fn a_controller_that_is_killed_leaves_no_load_and_loses_no_report() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(fleet.all_leave());
+    assert_eq!(fleet.spooled(), 2);
+}
+
+#[test]
+fn a_run_that_is_to_be_finished_goes_on_without_its_controller() {
+    needs!("sh" of "dash");
+    let fleet = Fleet::new(&["a", "b"]).unwrap();
+    let file = "[job]\nioengine=null\nrw=randread\nsize=1g\ntime_based\nruntime=2\n\
+                [two]\nstonewall\nrw=write\nsize=4k\nfilename=of-$hostname\n";
+    fleet.directory.write("j.fio", file).unwrap();
+    let mut child = fleet.start("j.fio --via={agent} --on-lost=finish", 2).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(fleet.all_leave());
+    for name in ["of-a", "of-b"] {
+        // Laid out before, and written by the second stage.
+        let written = std::fs::read(fleet.directory.join(name)).unwrap();
+        assert!(written.iter().any(|byte| *byte != 0), "{name}");
+    }
     assert_eq!(fleet.spooled(), 2);
 }
 

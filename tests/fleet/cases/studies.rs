@@ -180,3 +180,45 @@ fn other_studies_have_a_result_for_each_host() {
     }
     assert!(fleet.all_leave());
 }
+
+#[test]
+fn a_file_that_a_job_names_may_be_read_by_all_hosts_and_written_by_one() {
+    needs!("sh" of "dash");
+    let fleet = Fleet::new(&["a", "b"]).unwrap();
+    fleet.directory.write("data", &"x".repeat(1 << 20)).unwrap();
+    let sweep = |rw: &str| {
+        let words =
+            "sweep --filename=data --size=1m --over bs=64k,1M --via={agent} --json --no-history --rw=";
+        run(&fleet, &format!("{words}{rw}"))
+    };
+    let read = report(&sweep("read")).unwrap();
+    assert_eq!(each(&read, "fate"), ["complete"; 2], "{read}");
+    let written = sweep("write");
+    assert_eq!(written.status.code(), Some(2), "{}", text(&written.stderr));
+    assert!(text(&written.stderr).contains("2 hosts: data: other hosts would write the same target"));
+    assert!(fleet.all_leave());
+}
+
+#[test]
+fn studies_on_hosts_are_compared_whole_or_host_by_host() {
+    needs!("sh" of "dash");
+    let fleet = Fleet::new(&["a", "b"]).unwrap();
+    let ran =
+        run(&fleet, "sweep --rw=randread --size=16M --time=2s --over bs=4k,64k --via={agent} --tag=one");
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    let compared = |words: &str| {
+        let mut command = Command::new(fleet.fiord());
+        command.arg("compare").args(words.split_whitespace());
+        fleet.placed(&mut command);
+        command.output().unwrap()
+    };
+    let whole = compared("one last");
+    let shown = text(&whole.stdout);
+    // On a busy machine nothing can be told.
+    assert_eq!((whole.stderr.len(), shown.is_empty()), (0, false), "{}", text(&whole.stderr));
+    assert!(shown.contains("a: ") && shown.contains("b: "), "{shown}");
+    let hosts = compared("one@a one@b");
+    assert_eq!((hosts.stderr.len(), hosts.stdout.is_empty()), (0, false), "{}", text(&hosts.stderr));
+    let none = text(&compared("one@a one@c").stderr);
+    assert!(none.contains("one has no host c; it has a, b"), "{none}");
+}

@@ -158,6 +158,10 @@ impl OnHosts<'_> {
                 allow_missing: options.allow_missing as usize,
                 connect_ns: i64::try_from(options.connect_timeout.us.saturating_mul(1000))
                     .unwrap_or(i64::MAX),
+                layout_ns: options
+                    .layout_timeout
+                    .as_ref()
+                    .map(|time| i64::try_from(time.us.saturating_mul(1000)).unwrap_or(i64::MAX)),
                 is_one_by_one: options.order == HostOrder::Alone,
                 only_facts: false,
                 may_share: options.shared.0,
@@ -181,6 +185,7 @@ impl OnHosts<'_> {
             order,
             shared: options.shared.0,
             allow_missing: options.allow_missing,
+            group_by: options.group_by.map(|by| by.word()),
             start_within_ns: options.start_within.as_ref().map(|time| time.us.saturating_mul(1000)),
         };
         let has_figures = runs.iter().any(HostRun::is_counted);

@@ -33,9 +33,13 @@ pub(super) fn carry_out(
     if let Some(refused) = planned.refused.take() {
         return Err(refused.into());
     }
-    let writes = |path: &PathBuf| targets.iter().all(|target| target.writable || target.file != *path);
-    let used: BTreeMap<PathBuf, bool> =
-        planned.files.iter().map(|path| (path.clone(), writes(path))).collect();
+    // Jobs that name their own files are known whole; what follows from results in a target is not.
+    let writes = |path: &PathBuf| match targets {
+        [] => planned.changed.contains(path),
+        targets => targets.iter().all(|target| target.writable || target.file != *path),
+    };
+    let paths = planned.files.union(&planned.changed);
+    let used: BTreeMap<PathBuf, bool> = paths.map(|path| (path.clone(), writes(path))).collect();
     if !agent.planned(machine, &used) {
         return Ok(ExitCode::SUCCESS);
     }

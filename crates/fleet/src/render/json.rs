@@ -8,10 +8,11 @@ use fiord_report::table::Cell;
 use fiord_stats::job::DIRECTIONS;
 
 use super::all_clients::all_clients;
-use super::table::table;
-use crate::model::{FleetReport, Starts};
+use super::table::{COLUMNS, row, table};
+use crate::model::{FleetReport, Group, Starts};
 use crate::outliers::Outlier;
 use crate::run::{HostFacts, HostRun};
+use crate::window::Finish;
 
 /// The document.
 pub(super) fn document(fleet: &FleetReport, detail: Detail) -> String {
@@ -70,7 +71,14 @@ fn own(json: &mut Writer, fleet: &FleetReport) {
             json.integer("whole_ns", window.whole_ns);
             json.float("share", window.share());
             json.boolean("sampled", window.is_sampled);
+            for (key, finish) in [("first_done", &window.first_done), ("last_done", &window.last_done)] {
+                json.object(key, |json| finished(json, fleet, finish));
+            }
         });
+    }
+    if let Some(key) = fleet.settings.group_by {
+        json.string("group_by", key);
+        json.list("groups", |json| fleet.groups.iter().for_each(|group| of_group(json, group)));
     }
     if let Some(starts) = &fleet.starts {
         json.object("starts", |json| starts_of(json, starts));
@@ -78,6 +86,27 @@ fn own(json: &mut Writer, fleet: &FleetReport) {
     clocks(json, fleet);
     json.list("totals", |json| totals(json, fleet));
     json.list("outliers", |json| fleet.outliers.iter().for_each(|each| outlier(json, fleet, each)));
+}
+
+/// When a host was done, and the rates of all until then.
+fn finished(json: &mut Writer, fleet: &FleetReport, finish: &Finish) {
+    let name = fleet.counted().nth(finish.host).map(|(run, _)| run.host.name.as_str());
+    Cell::text(name).write(json, "host");
+    json.integer("at_ns", finish.at_ns);
+    json.float("iops", finish.per_second(finish.done.ios.iter().sum()));
+    json.float("bytes_per_s", finish.per_second(finish.done.bytes.iter().sum()));
+}
+
+/// The figures of hosts as one, with the keys of a host.
+fn of_group(json: &mut Writer, group: &Group) {
+    json.item(|json| {
+        json.string("value", &group.value);
+        json.integer("hosts", group.hosts);
+        let row = row(String::new(), Cell::None, Some(&group.figures), "");
+        // Without its name, start and fate, which are those of a host.
+        let figures = COLUMNS.iter().zip(&row).filter(|(_, cell)| cell.figure().is_some());
+        figures.for_each(|(column, cell)| cell.write(json, column.key));
+    });
 }
 
 /// How exactly hosts started together.

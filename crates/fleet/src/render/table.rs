@@ -4,6 +4,7 @@
 
 use fiord_report::table::{Cell, Column, Table};
 
+use crate::member::Member;
 use crate::model::FleetReport;
 use crate::outliers::spread;
 use crate::run::HostRun;
@@ -18,7 +19,7 @@ const WORST: usize = 10;
 const SHOWN: [&str; 9] =
     ["host", "start_ns", "iops", "bytes_per_s", "mean_ns", "p50_ns", "p99_ns", "p99_9_ns", "max_ns"];
 
-const COLUMNS: [Column; 11] = [
+pub(super) const COLUMNS: [Column; 11] = [
     Column::new("host", "host"),
     Column::new("start_ns", "start"),
     Column::new("iops", "IOPS"),
@@ -42,25 +43,32 @@ pub fn table(fleet: &FleetReport) -> Table {
     let mut table = Table::new(COLUMNS);
     let first_ns = fleet.hosts.iter().filter_map(started_ns).min();
     for (run, member) in fleet.hosts.iter().zip(&fleet.members) {
-        let latency = |ns: Option<u64>| ns.map_or(Cell::None, Cell::Latency);
-        let percentile =
-            |index: usize| latency(member.as_ref().and_then(|known| Some(known.percentiles_ns?[index])));
-        let figure = |of: fn(&crate::Member) -> Cell| member.as_ref().map_or(Cell::None, of);
-        table.rows.push(vec![
-            Cell::Text(run.host.name.clone()),
-            latency(started_ns(run).zip(first_ns).map(|(start_ns, first_ns)| start_ns.abs_diff(first_ns))),
-            figure(|member| Cell::Number(member.iops, 0)),
-            figure(|member| Cell::Bytes(member.bytes_per_s as u64)),
-            figure(|member| Cell::Latency(member.mean_ns as u64)),
-            percentile(0),
-            percentile(1),
-            percentile(2),
-            figure(|member| Cell::Latency(member.max_ns)),
-            figure(|member| Cell::Count(member.errors)),
-            Cell::Text(run.fate.word().to_string()),
-        ]);
+        let started = started_ns(run).zip(first_ns).map(|(start_ns, first_ns)| start_ns.abs_diff(first_ns));
+        let started = started.map_or(Cell::None, Cell::Latency);
+        table.rows.push(row(run.host.name.clone(), started, member.as_ref(), run.fate.word()));
     }
     table
+}
+
+/// The figures of a host, or of several as one.
+pub(super) fn row(name: String, started: Cell, member: Option<&Member>, fate: &str) -> Vec<Cell> {
+    let figure = |of: fn(&Member) -> Cell| member.map_or(Cell::None, of);
+    let percentile = |index: usize| {
+        member.and_then(|known| Some(known.percentiles_ns?[index])).map_or(Cell::None, Cell::Latency)
+    };
+    vec![
+        Cell::Text(name),
+        started,
+        figure(|member| Cell::Number(member.iops, 0)),
+        figure(|member| Cell::Bytes(member.bytes_per_s as u64)),
+        figure(|member| Cell::Latency(member.mean_ns as u64)),
+        percentile(0),
+        percentile(1),
+        percentile(2),
+        figure(|member| Cell::Latency(member.max_ns)),
+        figure(|member| Cell::Count(member.errors)),
+        Cell::Text(fate.to_string()),
+    ]
 }
 
 /// For people: the worst first, then the spread of each column; at most `width` columns of a terminal wide.
@@ -85,6 +93,16 @@ pub(super) fn text(fleet: &FleetReport, width: usize) -> String {
         Table { columns: all.columns.clone(), rows: rows.iter().map(|row| all.rows[*row].clone()).collect() };
     if fleet.counted().count() > 2 {
         shown.rows.extend(spreads(&all));
+    }
+    let key = fleet.settings.group_by.unwrap_or_default();
+    for group in &fleet.groups {
+        let value = if group.value.is_empty() { "unknown" } else { &group.value };
+        shown.rows.push(row(
+            format!("{key} {value} ({})", group.hosts),
+            Cell::None,
+            Some(&group.figures),
+            "",
+        ));
     }
     shown.select(&keys).text(width)
 }

@@ -168,7 +168,9 @@ fn every_key_of_fleet_is_documented() {
         run.facts = Some(crate::HostFacts { targets, ..crate::HostFacts::default() });
     }
     let mut found = Vec::new();
-    paths(&document(runs)["fleet"], "fleet", &mut found);
+    let fleet = FleetReport::of(runs, FleetSettings { group_by: Some("kernel"), ..FleetSettings::default() });
+    let document: Value = serde_json::from_str(&render(&fleet, &[Format::Json], TerseVersion::V3)).unwrap();
+    paths(&document["fleet"], "fleet", &mut found);
     found.sort();
     found.dedup();
     assert!(found.iter().any(|path| path == "fleet.outliers[].z"), "{found:?}");
@@ -178,6 +180,27 @@ fn every_key_of_fleet_is_documented() {
         let is_there = page.contains(&format!("`{path}`")) || page.contains(&format!("`{last}`"));
         assert!(is_there, "{path} is not in docs/json.md");
     }
+}
+
+#[test]
+fn groups_are_sums_of_their_hosts_and_the_first_done_is_named() {
+    let mut runs = hosts(3);
+    for (run, role) in runs.iter_mut().zip(["fast", "slow", "fast"]) {
+        run.host.role = Some(role.to_string());
+    }
+    runs[1].report.as_mut().unwrap().jobs = vec![job(&[2000; 50], 500)];
+    let settings = FleetSettings { group_by: Some("role"), ..FleetSettings::default() };
+    let fleet = FleetReport::of(runs, settings);
+    let text = render(&fleet, &[Format::Normal], TerseVersion::V3);
+    let row = |name: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+        line.split_whitespace().skip(3).take(1).collect::<String>()
+    };
+    assert_eq!([row("role fast (2)"), row("role slow (1)")], ["202", "100"], "{text}");
+    assert!(text.contains("  first done: db2 after 0.5 s; last done: db3 after 1.0 s\n"), "{text}");
+    let document: Value = serde_json::from_str(&render(&fleet, &[Format::Json], TerseVersion::V3)).unwrap();
+    assert_eq!(document["fleet"]["groups"][0]["p99_ns"], 3000);
+    assert_eq!(document["fleet"]["window"]["first_done"]["host"], "db2");
 }
 
 #[test]

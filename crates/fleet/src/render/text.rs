@@ -12,6 +12,7 @@ use fiord_stats::job::DIRECTIONS;
 use super::all_clients::all_clients;
 use super::table;
 use crate::model::{FleetReport, Starts};
+use crate::window::{CommonWindow, Finish};
 
 /// Columns of the table.
 const WIDTH: usize = 80;
@@ -30,7 +31,7 @@ pub(super) fn normal(fleet: &FleetReport) -> String {
         out += &blocks_alone(&all);
     }
     out += "\nHosts:\n";
-    for sentence in [started(fleet.starts), together(fleet)].into_iter().flatten() {
+    for sentence in [started(fleet.starts), together(fleet), finished(fleet)].into_iter().flatten() {
         let _ = writeln!(out, "  {sentence}");
     }
     totals(&mut out, fleet);
@@ -71,6 +72,16 @@ pub fn together(fleet: &FleetReport) -> Option<String> {
         window.length_ns as f64 / 1e9,
         window.share() * 100.0
     ))
+}
+
+/// When the first and the last were done, if that differs by more than a hundredth of the run.
+fn finished(fleet: &FleetReport) -> Option<String> {
+    let CommonWindow { first_done, last_done, .. } = fleet.window.as_ref()?;
+    let name =
+        |finish: &Finish| fleet.counted().nth(finish.host).map_or("", |(run, _)| run.host.name.as_str());
+    let differs = last_done.at_ns - first_done.at_ns > last_done.at_ns / 100;
+    let of = |finish: &Finish| format!("{} after {:.1} s", name(finish), finish.at_ns as f64 / 1e9);
+    differs.then(|| format!("first done: {}; last done: {}", of(first_done), of(last_done)))
 }
 
 /// What all did in the common window, and beside it the sum over whole runs.

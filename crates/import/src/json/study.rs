@@ -24,6 +24,8 @@ pub struct StudyDocument {
     pub tables: Vec<StudyRows>,
     /// Its findings.
     pub findings: Vec<ReportedFinding>,
+    /// Of a study on hosts: the document of each host that has one, by the host's name.
+    pub hosts: Vec<(String, StudyDocument)>,
 }
 
 /// A table of a study.
@@ -86,6 +88,11 @@ fn document(root: &Fields<'_>) -> Result<StudyDocument, WrongType> {
     document.facts.extend(target.map(|path| ("target".to_string(), StudyValue::Text(path))));
     for fields in root.list("findings")?.unwrap_or_default() {
         document.findings.push(finding(&fields)?);
+    }
+    for host in root.list("hosts")?.unwrap_or_default() {
+        if let (Some(name), Some(own)) = (host.text("host")?, host.object("document")?) {
+            document.hosts.push((name, self::document(&own)?));
+        }
     }
     for (key, member) in root.members() {
         match (key, member) {
@@ -155,6 +162,16 @@ mod tests {
         assert_eq!(rows.columns, ["figure", "measured_ns", "measured_per_s"]);
         assert_eq!(rows.rows[1], [text("rate"), StudyValue::None, StudyValue::Number(2.5)]);
         assert_eq!(study.findings[0].code, "interrupted");
+    }
+
+    #[test]
+    fn a_study_on_hosts_has_the_documents_of_its_hosts() {
+        let text = format!(
+            r#"{{ "study" : "check", "hosts" : [ {{ "host" : "a", "document" : {TEXT} }}, {{ "host" : "b", "document" : null }} ] }}"#
+        );
+        let study = read(&text).unwrap().unwrap();
+        assert_eq!(study.hosts, [("a".to_string(), read(TEXT).unwrap().unwrap())]);
+        assert_eq!(study.table("hosts").map(|hosts| hosts.rows.len()), Some(2));
     }
 
     #[test]

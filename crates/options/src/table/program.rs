@@ -135,8 +135,12 @@ options! {
         on_lost as "on-lost": OnLost = "stop";
         /// In which order hosts run. Not an option of fio.
         order: HostOrder = "together";
+        /// Show the figures of the hosts that have the same as one, too. Not an option of fio.
+        group_by as "group-by": GroupBy;
         /// How long a host may take to answer. Not an option of fio.
         connect_timeout as "connect-timeout": Seconds = "10s";
+        /// How long a host may take to lay out its files, for which all others wait. Not an option of fio.
+        layout_timeout as "layout-timeout": Seconds;
         /// How far apart hosts may start before a finding says so. Not an option of fio.
         ///
         /// By default 10 ms, or a thousandth of the run if that is longer.

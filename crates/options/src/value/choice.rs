@@ -134,6 +134,22 @@ choices! {
         Finish = "finish",
     }
 
+    /// What hosts are put into groups by.
+    pub enum GroupBy {
+        /// The word that the list of hosts has for each.
+        Role = "role",
+        /// The kernel's release.
+        Kernel = "kernel",
+        /// The processor's model.
+        Processor = "processor",
+        /// The processor's architecture.
+        Architecture = "architecture",
+        /// The models of the disks.
+        Disk = "disk",
+        /// fiord's version.
+        Fiord = "fiord",
+    }
+
     /// Whether the program is copied to hosts.
     pub enum Push {
         /// Where the same program is not there.

@@ -9,6 +9,7 @@ use fiord_host::Machine;
 use fiord_lab::{StepResult, Study, StudyTarget};
 use fiord_options::Problem;
 use fiord_options::value::Trust;
+use fiord_plan::path_change::path_changes;
 
 use super::io_modes::IoModes;
 use super::messages::Messages;
@@ -22,6 +23,8 @@ pub struct PlannedSteps {
     touched: Vec<BTreeSet<PathBuf>>,
     /// The files that the runs read and write.
     pub files: BTreeSet<PathBuf>,
+    /// What the runs change.
+    pub changed: BTreeSet<PathBuf>,
     /// How they do so: engine, direct or not, depth.
     pub modes: IoModes,
     /// The devices that the user has named as ones to overwrite, and what they are named by.
@@ -61,6 +64,7 @@ impl PlannedSteps {
         let mut planned = PlannedSteps {
             touched: Vec::new(),
             files: BTreeSet::new(),
+            changed: BTreeSet::new(),
             modes: IoModes::new(),
             earlier: Vec::new(),
             overwritten: targets
@@ -82,6 +86,7 @@ impl PlannedSteps {
             };
             planned.touched.push(run.touched());
             planned.files.extend(files(&run.plan).into_iter().map(Path::to_path_buf));
+            planned.changed.extend(run.plan.jobs.iter().flat_map(path_changes).map(|change| change.path));
             planned.modes.add(step, &run.plan);
             // The user cannot fix options he did not type.
             planned.messages.problems(run.warnings.iter().filter(|_| of_user));
