@@ -55,8 +55,13 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
 ];
 
 /// How hosts are reached (`cargo x fleet`).
-pub const FLEET: &[Package] =
-    &[("openssh-server", "/usr/sbin/sshd"), ("openssh-client", "/usr/bin/ssh"), ("iproute2", "/usr/sbin/ip")];
+pub const FLEET: &[Package] = &[
+    ("openssh-server", "/usr/sbin/sshd"),
+    ("openssh-client", "/usr/bin/ssh"),
+    ("iproute2", "/usr/sbin/ip"),
+    ("slurm-wlm", "/usr/bin/srun"),
+    ("munge", "/usr/sbin/munged"),
+];
 
 /// Servers that engines talk to (`cargo x servers`), and programs that the tests look at them with.
 pub const SERVERS: &[Package] = &[

@@ -2,13 +2,13 @@
 //!
 //! Invariant: nothing is started here.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
 use fiord_fleet::Host;
 use fiord_host::Machine;
 use fiord_options::{Origin, Place};
-use fiord_remote::Job;
 use fiord_remote::launch::{self, Launcher, Push};
+use fiord_remote::{Job, slurm};
 use fiord_session::run::environment;
 use fiord_wire::{ControllerSettings, Prepare};
 
@@ -16,7 +16,7 @@ use fiord_wire::{ControllerSettings, Prepare};
 #[derive(clap::Args, Debug)]
 #[group(skip)]
 pub(crate) struct Reach {
-    /// How hosts are reached: ssh, or a command with {host} and {agent}
+    /// How hosts are reached: ssh, slurm, or a command with {host} and {agent}
     #[arg(long, default_value = "ssh", value_name = "HOW")]
     via: String,
     /// How long a host may take to answer, in seconds
@@ -42,7 +42,40 @@ pub(crate) fn hosts(list: &OsStr, machine: &Machine) -> Result<Vec<Host>, String
     })
 }
 
+/// Subcommands that take `--hosts`, and so `--via`.
+const WITH_HOSTS: [&str; 7] = ["capacity", "check", "matrix", "profile", "qualify", "quick", "sweep"];
+
+/// Adds the nodes of Slurm's allocation to a command line that says `--via=slurm` and names no hosts.
+///
+/// # Errors
+/// There is no allocation.
+pub(crate) fn add_allocation(arguments: &mut Vec<OsString>, subcommand: Option<&str>) -> Result<(), String> {
+    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
+    let is_named = |word: &&str| word.trim_start_matches('-') == "hosts" || word.starts_with("--hosts=");
+    let is_via = |pair: &[&str]| pair[0] == "--via=slurm" || pair == ["--via", "slurm"];
+    let is_by_slurm = words.windows(2).any(is_via) || words.last() == Some(&"--via=slurm");
+    let takes_hosts = subcommand.is_none_or(|name| WITH_HOSTS.contains(&name));
+    if is_by_slurm && takes_hosts && !words.iter().skip(usize::from(subcommand.is_some())).any(is_named) {
+        let mut option = OsString::from("--hosts=");
+        option.push(slurm::nodes()?);
+        arguments.insert(1 + usize::from(subcommand.is_some()), option);
+    }
+    Ok(())
+}
+
 impl Reach {
+    /// The hosts that are named, or the nodes of Slurm's allocation.
+    ///
+    /// # Errors
+    /// None are named, and there is no allocation.
+    pub(crate) fn list(&self, named: Option<OsString>) -> Result<OsString, String> {
+        match named {
+            Some(list) => Ok(list),
+            None if self.via == "slurm" => slurm::nodes(),
+            None => Err("no hosts: name them, as in db[1-12], or a file".to_string()),
+        }
+    }
+
     /// What is done on each of these hosts.
     ///
     /// # Errors
@@ -55,8 +88,8 @@ impl Reach {
     ) -> Result<Job, String> {
         let push = Push::from_word(&self.push)
             .ok_or_else(|| format!("--push={}: it is auto, never or always", self.push))?;
-        let uses_ssh = hosts.iter().any(|host| host.via.as_ref().unwrap_or(&self.via) == "ssh");
-        let program = if uses_ssh { launch::program(push)? } else { launch::Program::default() };
+        let sends = hosts.iter().any(|host| Launcher::sends_program(host.via.as_ref().unwrap_or(&self.via)));
+        let program = if sends { launch::program(push)? } else { launch::Program::default() };
         let ssh = program.settings(false, u64::from(self.connect_timeout));
         let of = |host: &Host| {
             let launcher = Launcher::of(host.via.as_ref().unwrap_or(&self.via), ssh.clone())

@@ -18,19 +18,23 @@ use fiord_sys::poll::{self, Until};
 use fiord_sys::spawn::spawn;
 use fiord_sys::{clock, signal};
 use fiord_wire::agent::{Agent, AgentEvent};
-use fiord_wire::frame::Inbox;
+use fiord_wire::frame::{self, Inbox};
 use fiord_wire::message::{Message, StudyCommand, Told};
 
 use crate::agent_run::{self, Planned};
 use crate::agent_study::StudyAgent;
 use crate::hello::hello;
 use crate::link::{Command, Link, locked};
+use crate::slurm;
 
 /// Stack of the threads that carry messages, in bytes.
 const STACK_BYTES: usize = 256 << 10;
 
 /// How often the controller's silence is looked at.
 const TICK: Duration = Duration::from_secs(1);
+
+/// A kind of frame that means nothing, and is skipped.
+const FILLER: u8 = 0x7f;
 
 /// Carries out a study, and tells the agent of it. The error: why it cannot, and whether data would have been destroyed.
 pub type CarryOut<'s> = &'s dyn Fn(&StudyCommand, &Rc<RefCell<StudyAgent>>) -> Result<(), Told>;
@@ -136,13 +140,17 @@ fn read(link: &Link) {
 /// Writes what the controller is told.
 fn write(link: &Link) {
     signal::leave_to_other_threads();
+    let is_by_lines = slurm::holds_lines_back();
     loop {
         let mut outbox = locked(&link.outbox);
         while outbox.bytes().is_empty() {
             outbox = link.to_write.wait(outbox).unwrap_or_else(PoisonError::into_inner);
         }
-        let bytes = outbox.bytes().to_vec();
+        let mut bytes = outbox.bytes().to_vec();
         outbox.wrote(bytes.len());
+        if is_by_lines {
+            frame::write(FILLER, b"\n", &mut bytes);
+        }
         drop(outbox);
         // Locked no longer than that: whoever ends the process takes the lock.
         let mut stdout = io::stdout().lock();

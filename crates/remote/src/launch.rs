@@ -1,4 +1,4 @@
-//! How agents are started: a command that gives a stream of bytes, or ssh.
+//! How agents are started: a command that gives a stream of bytes, ssh, or Slurm.
 //!
 //! Invariant: no shell reads a host's name or a path here; what a command is made of are words.
 
@@ -16,13 +16,15 @@ use fiord_wire::agent::digest;
 
 use crate::hello::SELF;
 pub use crate::push::Push;
-use crate::ssh;
+use crate::{slurm, ssh};
 
 /// How agents are started.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Launcher {
     /// By the user's ssh.
     Ssh(ssh::Settings),
+    /// By Slurm's srun, in an allocation.
+    Slurm(ssh::Settings),
     /// By a command, of these words: `{host}`, `{user}`, `{port}` and `{agent}` are replaced.
     Command(Vec<String>),
 }
@@ -45,14 +47,21 @@ impl Launcher {
     pub fn of(via: &str, ssh: ssh::Settings) -> Result<Launcher, String> {
         match via {
             "ssh" => Ok(Launcher::Ssh(ssh)),
-            "kube" | "slurm" | "server" => {
-                Err(format!("{via} is not built yet: use ssh, or a command with {{host}} and {{agent}}"))
-            }
+            "slurm" if slurm::is_allocated() => Ok(Launcher::Slurm(ssh)),
+            "slurm" => Err("slurm works in an allocation: run it by salloc or sbatch".to_string()),
+            "kube" | "server" => Err(format!(
+                "{via} is not built yet: use ssh, slurm, or a command with {{host}} and {{agent}}"
+            )),
             command if command.contains("{agent}") => Ok(Launcher::Command(words(command)?)),
             other => Err(format!(
-                "\"{other}\" is neither ssh nor a command with {{agent}} in it, such as 'docker exec -i {{host}} {{agent}}'"
+                "\"{other}\" is neither ssh, slurm, nor a command with {{agent}} in it, such as 'docker exec -i {{host}} {{agent}}'"
             )),
         }
+    }
+
+    /// Whether `--via` sends the program to hosts that do not have it.
+    pub fn sends_program(via: &str) -> bool {
+        matches!(via, "ssh" | "slurm")
     }
 
     /// The program and its arguments for this host.
@@ -60,6 +69,7 @@ impl Launcher {
         let agent = host.agent.clone().unwrap_or_else(own_path);
         match self {
             Launcher::Ssh(settings) => ssh::command(settings, host),
+            Launcher::Slurm(settings) => slurm::command(settings, host),
             Launcher::Command(words) => {
                 let replaced = |word: &String| match word.as_str() {
                     "{agent}" => vec![agent.clone().into_os_string(), OsString::from("agent")],

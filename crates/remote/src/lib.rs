@@ -14,6 +14,7 @@ pub mod keywords;
 pub mod launch;
 mod link;
 mod push;
+pub mod slurm;
 mod spool;
 mod ssh;
 

@@ -48,7 +48,7 @@ pub(crate) fn command(settings: &Settings, host: &Host) -> Vec<OsString> {
 }
 
 /// What a shell there does. It is one word for ssh, and for the shell whatever the user has a line for `sh`.
-fn script(settings: &Settings, host: &Host) -> String {
+pub(crate) fn script(settings: &Settings, host: &Host) -> String {
     let Settings { push, keeps_agent, digest, length, own_path, .. } = settings;
     let mut script = String::new();
     if let Some(agent) = &host.agent {

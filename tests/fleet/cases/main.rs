@@ -1,9 +1,10 @@
-//! fiord on many hosts: `cargo x fleet`. Hosts by a command, and by Debian's ssh server.
+//! fiord on many hosts: `cargo x fleet`. Hosts by a command, by Debian's ssh server, and by its Slurm.
 //!
 //! Invariant: a case looks for the fate of each host, the exit status, and processes and files that are left.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what a case needs and does not get fails it")]
 
 mod command;
+mod slurm;
 mod ssh;
 mod studies;

@@ -23,9 +23,10 @@ use crate::subcommand::Subcommands;
 #[derive(clap::Parser)]
 #[command(name = "fiord hosts", verbatim_doc_comment, after_help = EXAMPLES)]
 pub(super) struct Options {
-    /// Names, ranges (db[1-12],^db7), user@host:port, or a file
-    #[arg(value_name = "LIST")]
-    hosts: std::ffi::OsString,
+    /// Names, ranges (db[1-12],^db7), user@host:port, or a file;
+    /// by --via=slurm the nodes of the allocation
+    #[arg(value_name = "LIST", verbatim_doc_comment)]
+    hosts: Option<std::ffi::OsString>,
     #[command(flatten)]
     reach: Reach,
     /// Print JSON (described in docs/json.md)
@@ -42,7 +43,7 @@ Examples:
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         let machine = environment::machine()?;
-        let hosts = reach::hosts(&self.hosts, &machine)?;
+        let hosts = reach::hosts(&self.reach.list(self.hosts)?, &machine)?;
         let settings = ControllerSettings { only_facts: true, ..ControllerSettings::default() };
         let job = self.reach.job(&hosts, settings, |_| Prepare::default())?;
         let finished = fiord_remote::run(job, &mut |_, _| {});

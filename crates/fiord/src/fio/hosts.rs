@@ -121,13 +121,13 @@ impl OnHosts<'_> {
     fn job(&self, hosts: &[Host]) -> Result<Job, String> {
         let options = self.options;
         let via = options.via.as_ref().map_or_else(|| "ssh".to_string(), |via| shown(&via.0));
-        let uses_ssh = hosts.iter().any(|host| host.via.as_deref().unwrap_or(&via) == "ssh");
+        let sends = hosts.iter().any(|host| Launcher::sends_program(host.via.as_deref().unwrap_or(&via)));
         let push = match options.push {
             PushOption::Auto => launch::Push::Auto,
             PushOption::Never => launch::Push::Never,
             PushOption::Always => launch::Push::Always,
         };
-        let program = if uses_ssh { launch::program(push)? } else { launch::Program::default() };
+        let program = if sends { launch::program(push)? } else { launch::Program::default() };
         let connect_s = options.connect_timeout.us.div_ceil(1_000_000);
         let ssh = program.settings(options.keep_agent.0, connect_s);
         let run = format!("{}-{}", clock::realtime_ms(), std::process::id());
