@@ -161,7 +161,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
                 return Ok(Filled::Full);
             }
             self.queue.begin(index, &op, start_ns);
-            if self.noted.take() == Some(false) {
+            if self.work.is_observed() && self.noted.take() == Some(false) {
                 self.queue.exclude();
             }
             if self.queue.queued() >= self.depth.submit {
@@ -176,11 +176,14 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
     }
 
     /// How long `op` has to wait, if it has to. One that the engine had no room for has waited.
+    #[inline(always)]
     fn hold_ns(&self, op: &Op, now_ns: u64) -> Option<u64> {
         if self.noted.is_some() { None } else { self.work.wait_ns(op, self.work.paced_ns(now_ns)) }
     }
 
     /// Prepares `op`, and notifies its observers that it is issued: before its time begins, because that takes time as well.
+    // A call would have the operation in memory.
+    #[inline(always)]
     fn prepare(&mut self, op: &mut Op, slot: &mut Slot<'arena>, now_ns: u64) {
         self.work.note_intended_start(op);
         self.work.fill_buffer(self.engine, slot, op);

@@ -173,10 +173,7 @@ fn assert_are(what: &str, latency: &Latency, scripted_ns: &[u64]) {
     assert!((*min..=min + READING_NS).contains(&running.min), "{what}: {running:?}");
     assert!((*max..=max + READING_NS).contains(&running.max), "{what}: {running:?}");
     let sum: u64 = scripted_ns.iter().sum();
-    assert!(
-        (u128::from(sum)..=u128::from(sum + readings_ns)).contains(&u128::from(running.sum)),
-        "{what}: {running:?}"
-    );
+    assert!((u128::from(sum)..=u128::from(sum + readings_ns)).contains(&running.sum), "{what}: {running:?}");
 }
 
 /// Asserts that submission latencies are nothing but a reading of the clock.
