@@ -120,13 +120,11 @@ fn heading(target: &StudyTarget, settings: &Settings, phases: &[Phase]) -> Vec<(
     let fills = phases.iter().filter(|phase| phase.precondition.is_some()).count() as u64;
     let [least, most] = [0, 1].map(|end| phases.iter().map(|phase| time_of(phase)[end]).sum::<Duration>());
     let written = 2 * fills * target.size_bytes;
-    let time = format!(
-        "{} to {} of rounds, and {} of preconditioning ({} at 1GiB/s)",
-        shown_time(least),
-        shown_time(most),
-        shown_bytes(written),
-        shown_time(Duration::from_secs(written.div_ceil(ESTIMATE_BYTES_PER_S)))
-    );
+    let mut time = format!("{} to {} of rounds", shown_time(least), shown_time(most));
+    if written > 0 {
+        let filling = shown_time(Duration::from_secs(written.div_ceil(ESTIMATE_BYTES_PER_S)));
+        time += &format!(", and {} of preconditioning ({filling} at 1GiB/s)", shown_bytes(written));
+    }
     let purge = "not done; the specification purges before each test (nvme format, or blkdiscard), and fiord writes \
                  twice the capacity instead";
     let mut lines = vec![("Purge", purge.to_string()), ("Time", time)];

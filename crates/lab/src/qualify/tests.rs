@@ -213,7 +213,17 @@ fn a_device_recovers_from_random_writes_and_its_states_are_not_judged() {
     assert_eq!((result.verdict, result.table.rows.len()), (None, 0));
     let again = result.text.lines().last().unwrap();
     let cells: Vec<&str> = again.split_whitespace().collect();
-    assert_eq!(cells[..8], ["sequential", "again", "480", "1700", "6.6", "3.9", "7.0", "61"], "{again}");
+    assert_eq!(cells[..9], ["sequential", "again", "480", "0", "1700", "6.6", "3.9", "7.0", "61"], "{again}");
+    // The figures of a state are of runs that are not void.
+    for run in &mut results[480..850] {
+        run.report.findings.push(Finding::new(Code::DiskShared, Subject::Run, "others", ""));
+    }
+    let result = study.result(&results, 80);
+    let expected = "random cannot be told, its runs are void, sequential again 6.7 MiB/s.";
+    assert!(result.conclusion.ends_with(expected), "{}", result.conclusion);
+    let (_, states) = result.tables.iter().find(|(name, _)| *name == "states").unwrap();
+    assert_eq!((&states.rows[1][4], &states.rows[1][5]), (&Cell::Count(360), &Cell::None));
+    assert_eq!((&states.rows[2][4], &states.rows[2][9]), (&Cell::Count(10), &Cell::Count(61)));
     results.truncate(500);
     assert!(study.result(&results, 80).conclusion.ends_with("sequential 7.8 MiB/s."), "only what is over");
 }
