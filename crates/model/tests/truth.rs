@@ -25,7 +25,7 @@ fn job(options: &[(&'static str, String)]) -> JobFile {
 }
 
 fn measured(job: &JobFile) -> Measurement {
-    own::measure(job, ENGINES, 1_000_000).unwrap_or_else(|why| panic!("{why}\n{}", job.text()))
+    own::measure(job, ENGINES, 1_000_000).expect("a job that can be planned")
 }
 
 fn modelled(measured: &Measurement) -> JobFile {

@@ -3,6 +3,7 @@
 //! Invariant: of a request's many events only its queueing is an I/O. Source of the layout: linux/blktrace_api.h.
 
 use fiord_errno::error_text;
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, Seek};
 
 use crate::error::TraceError;
@@ -24,11 +25,9 @@ const DISCARD: u32 = 1 << 13;
 /// The action proper, the lower half without the mark of events from a control group.
 const ACTION_MASK: u32 = 0xff;
 const QUEUED: u32 = 1;
-/// A request became part of another one, at its end or at its beginning.
-const MERGED: [u32; 2] = [2, 3];
 const COMPLETED: u32 = 8;
-/// A request was cut in two.
-const SPLIT: u32 = 13;
+/// Requests without a completion that are remembered, at most: where so many are, completions are missing.
+const IN_FLIGHT_MAX: usize = 1 << 16;
 /// Bits of the minor number in the kernel's device numbers.
 const MINOR_BITS: u32 = 20;
 
@@ -46,6 +45,8 @@ const ACTION_AT: usize = 28;
 const TIME_AT: usize = 8;
 /// Where the number of the process is.
 const PROCESS_AT: usize = 32;
+/// Where the number of the device is.
+const DEVICE_AT: usize = 36;
 /// Where the length of the data after the event is.
 const DATA_BYTES_AT: usize = 46;
 
@@ -65,8 +66,9 @@ pub(crate) struct Events<R> {
     last_file: u32,
     /// The last I/O, as it was read.
     queued: [u8; EVENT_BYTES],
-    /// Requests that were queued and are not completed.
-    in_flight: u32,
+    /// Device and first sector of the requests that were queued and are not completed. A tracer misses completions when
+    /// it begins, so that requests count only from the first one on.
+    in_flight: BTreeSet<(u32, u64)>,
     has_completions: bool,
 }
 
@@ -83,7 +85,7 @@ impl<R: BufRead> Events<R> {
             now_ns: 0,
             last_file: 0,
             queued: [0; EVENT_BYTES],
-            in_flight: 0,
+            in_flight: BTreeSet::new(),
             has_completions: false,
         }
     }
@@ -123,7 +125,7 @@ impl<R: BufRead> Events<R> {
 
     /// Requests in flight after the last I/O, itself included; `None` as long as no completion was seen.
     pub fn in_flight(&self) -> Option<u32> {
-        self.has_completions.then_some(self.in_flight)
+        self.has_completions.then_some(self.in_flight.len() as u32)
     }
 
     /// The event of the last I/O in little-endian order, without its data.
@@ -177,15 +179,7 @@ impl<R: BufRead> Events<R> {
         if category & (NOTIFY | PASSTHROUGH) != 0 {
             return Ok(None);
         }
-        match action & ACTION_MASK {
-            QUEUED | SPLIT => self.in_flight = self.in_flight.saturating_add(1),
-            COMPLETED => {
-                self.has_completions = true;
-                self.in_flight = self.in_flight.saturating_sub(1);
-            }
-            other if MERGED.contains(&other) => self.in_flight = self.in_flight.saturating_sub(1),
-            _ => {}
-        }
+        self.follow(event, action & ACTION_MASK);
         if action & ACTION_MASK != QUEUED {
             return Ok(None);
         }
@@ -207,8 +201,34 @@ impl<R: BufRead> Events<R> {
             .filter(|offset| offset.checked_add(length_bytes).is_some_and(|end| end <= i64::MAX as u64));
         let offset_bytes =
             offset_bytes.ok_or_else(|| self.error("the event ends beyond the largest device size"))?;
-        let file = self.file(self.u32(event, 36), files);
+        let file = self.file(self.u32(event, DEVICE_AT), files);
         Ok(Some(Entry { at_ns: self.now_ns, file, kind, offset_bytes, length_bytes }))
+    }
+
+    /// Keeps track of what is in flight. A request that others became part of completes all of them: they lie within it.
+    fn follow(&mut self, event: &[u8; EVENT_BYTES], action: u32) {
+        let (device, sector) = (self.u32(event, DEVICE_AT), self.u64(event, 16));
+        match action {
+            QUEUED => {
+                if self.in_flight.len() == IN_FLIGHT_MAX {
+                    self.in_flight.clear();
+                }
+                self.in_flight.insert((device, sector));
+            }
+            COMPLETED if !self.has_completions => {
+                self.has_completions = true;
+                self.in_flight.clear();
+            }
+            COMPLETED => {
+                let sectors = (u64::from(self.u32(event, 24)) / SECTOR_BYTES).max(1);
+                let completed = (device, sector)..(device, sector.saturating_add(sectors));
+                let ended: Vec<(u32, u64)> = self.in_flight.range(completed).copied().collect();
+                ended.iter().for_each(|request| {
+                    self.in_flight.remove(request);
+                });
+            }
+            _ => {}
+        }
     }
 
     /// The number of a device.
@@ -251,7 +271,8 @@ impl<R: BufRead + Seek> Events<R> {
     /// Begins again with the first event.
     pub fn rewind(&mut self) -> io::Result<()> {
         self.input.rewind()?;
-        (self.at_byte, self.began_ns, self.now_ns, self.in_flight) = (0, None, 0, 0);
+        (self.at_byte, self.began_ns, self.now_ns) = (0, None, 0);
+        self.in_flight.clear();
         Ok(())
     }
 }

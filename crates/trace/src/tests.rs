@@ -112,6 +112,33 @@ pub(crate) fn blktrace_event(
     event
 }
 
+#[test]
+fn requests_are_in_flight_until_they_or_what_they_became_part_of_are_completed() {
+    const QUEUED: u32 = 1 << 16 | 1;
+    const COMPLETED: u32 = 1 << 16 | 8;
+    let request = |sector, bytes, action| blktrace_event(0, sector, bytes, action, 0, b"");
+    let events = [
+        // Lost: the tracer began after it was issued.
+        request(900, 512, QUEUED),
+        request(0, 4096, QUEUED),
+        request(0, 4096, COMPLETED),
+        // The second and the third are merged.
+        request(100, 512, QUEUED),
+        request(8, 4096, QUEUED),
+        request(16, 4096, QUEUED),
+        request(8, 8192, COMPLETED),
+        request(200, 512, QUEUED),
+    ];
+    let bytes = events.concat();
+    let mut reader = Reader::new(&bytes[..], Transform::default()).unwrap();
+    let mut depths = Vec::new();
+    while reader.next_entry().unwrap().is_some() {
+        depths.push(reader.in_flight());
+    }
+    assert_eq!(depths, [None, None, Some(1), Some(2), Some(3), Some(2)]);
+    assert!(reader.process().is_some());
+}
+
 /// One event of blktrace in native or swapped byte order.
 fn event(swapped: bool, time_ns: u64, sector: u64, bytes: u32, action: u32, data: &[u8]) -> Vec<u8> {
     let mut event = Vec::new();
