@@ -55,11 +55,6 @@ impl Counted {
         self.counts.len()
     }
 
-    /// The least value; 0 without any.
-    pub fn min(&self) -> u64 {
-        self.counts.first_key_value().map_or(0, |(value, _)| *value)
-    }
-
     /// The value below or at which this share (0 to 1) of all is; 0 without any.
     pub fn quantile(&self, share: f64) -> u64 {
         let rank = ((self.total as f64 * share).ceil() as u64).clamp(1, self.total.max(1));

@@ -31,13 +31,6 @@ pub struct Section {
     pub options: Vec<Chosen>,
 }
 
-impl Section {
-    /// The value of an option.
-    pub fn value(&self, name: &str) -> Option<&str> {
-        self.options.iter().find(|chosen| chosen.name == name).map(|chosen| chosen.value.as_str())
-    }
-}
-
 /// A job file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobFile {

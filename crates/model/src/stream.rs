@@ -141,11 +141,6 @@ impl Stream {
         self.tracks.iter().map(|track| track.ios).sum()
     }
 
-    /// Bytes of all.
-    pub fn bytes(&self) -> u64 {
-        self.tracks.iter().fold(0, |sum, track| sum.saturating_add(track.bytes))
-    }
-
     /// End of what was touched.
     pub fn end_bytes(&self) -> u64 {
         self.tracks.iter().map(|track| track.end_bytes).max().unwrap_or(0)

@@ -102,11 +102,6 @@ impl Touched {
         &self.reuse
     }
 
-    /// Accesses that did not continue where the one before ended, to any block.
-    pub fn jumps(&self) -> u64 {
-        self.jumps
-    }
-
     /// The blocks of the sample that were jumped to: offset and how often.
     pub fn jumped_to(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let jumped = self.blocks.iter().filter(|(_, block)| block.jumps > 0);
@@ -136,7 +131,7 @@ mod tests {
         let (mut sampling, mut touched) = (Sampling::default(), Touched::default());
         [0, 1, 2, 0, 0].into_iter().for_each(|block| touched.add(block, true, &mut sampling));
         assert_eq!(touched.reuse().iter().collect::<Vec<_>>(), [(1, 1), (3, 1)]);
-        assert_eq!((touched.unique(&sampling), touched.jumps()), (3.0, 5));
+        assert_eq!((touched.unique(&sampling), touched.jumps), (3.0, 5));
         assert_eq!(touched.jumped_to().map(|(_, jumps)| jumps).max(), Some(3));
     }
 }

@@ -114,7 +114,8 @@ fn the_options_of_drawn_jobs_come_back() {
         let section = &model.sections[0];
         let ios = measured.ios();
         for (name, was) in &options {
-            let is = section.value(name).unwrap_or("none");
+            let chosen = section.options.iter().find(|chosen| chosen.name == *name);
+            let is = chosen.map_or("none", |chosen| chosen.value.as_str());
             if !name.ends_with("size") && !is_same(name, was, is, ios) {
                 wrong.push(format!("seed {seed}: {name} {was} became {is}, of {options:?}"));
             }
