@@ -66,7 +66,6 @@ fn page(subcommands: &Subcommands) -> String {
 const FIRST_STEPS: &str = "\
 Examples:
   fiord quick                        profile the disk under this directory
-  fiord check etcd /var/lib/etcd     is this disk fast enough for etcd?
   fiord --name=a --rw=randread --size=1g --runtime=10s      a job, as with fio
 
 Job files and options are fio's: see `fiord --help`, `fiord --cmdhelp=OPTION`.

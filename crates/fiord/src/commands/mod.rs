@@ -51,7 +51,7 @@ pub(crate) static ALL: Subcommands = Subcommands(&[
     of::<crash_test::Options>("crash-test", "run|check", "whether synced writes survive a power cut"),
     of::<compare::Options>("compare", "A B", "what changed between runs, studies or reports"),
     of::<history::Options>("history", "", "earlier runs"),
-    of::<show::Options>("show", "ID", "an earlier run again, in any format"),
+    other::<show::Options>("show", "ID", "an earlier run again, in any format"),
     of::<report::Options>("report", "[ID|FILE]...", "a run, or two side by side, as a web page"),
     of::<explain::Options>("explain", "[ID|FILE|CODE]", "a report of fiord or fio in plain words"),
     other::<engines::Options>("engines", "", "the engines that work here, and fiord's own cost"),
@@ -67,7 +67,7 @@ const fn of<I: Invocation>(name: &'static str, takes: &'static str, summary: &'s
     Subcommand { name, declaration: I::command, run: arguments::run::<I>, takes, summary, is_main: true }
 }
 
-/// One that neither measures storage nor shows measurements.
+/// One that the first page only names: it neither measures storage nor shows measurements in a way of its own.
 const fn other<I: Invocation>(name: &'static str, takes: &'static str, summary: &'static str) -> Subcommand {
     Subcommand { is_main: false, ..of::<I>(name, takes, summary) }
 }
