@@ -92,7 +92,7 @@ fn compared(name: &str, rows: &[Option<&Row<'_>>], sides: &[Side], settings: &Se
     let obstacles: Vec<Vec<String>> = rows.iter().enumerate().skip(1).map(obstacle).collect();
     let wanted = settings.conditions.iter().filter_map(Condition::percentile);
     let mut percentiles: Vec<f64> = PERCENTILES.into_iter().chain(wanted).collect();
-    percentiles.sort_by(f64::total_cmp);
+    percentiles.sort_unstable_by(f64::total_cmp);
     percentiles.dedup();
     let measures = [Measure::Iops, Measure::Bandwidth, Measure::Mean].into_iter();
     let measures: Vec<Measure> = measures.chain(percentiles.into_iter().map(Measure::Percentile)).collect();

@@ -96,7 +96,7 @@ impl HostsCondition {
 impl Which {
     fn of(self, values: &[f64]) -> Option<f64> {
         let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
+        sorted.sort_unstable_by(f64::total_cmp);
         let middle = f64::midpoint(*sorted.get(sorted.len() / 2)?, *sorted.get((sorted.len() - 1) / 2)?);
         match self {
             Which::Min => sorted.first().copied(),

@@ -60,10 +60,10 @@ pub struct Outlier {
 /// Minimum, median, maximum and median absolute deviation; `None` of nothing.
 pub fn spread(values: &[f64]) -> Option<[f64; 4]> {
     let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    sorted.sort_unstable_by(f64::total_cmp);
     let middle = median(&sorted)?;
     let mut off: Vec<f64> = sorted.iter().map(|value| (value - middle).abs()).collect();
-    off.sort_by(f64::total_cmp);
+    off.sort_unstable_by(f64::total_cmp);
     Some([*sorted.first()?, middle, *sorted.last()?, median(&off)?])
 }
 

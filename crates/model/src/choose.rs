@@ -49,7 +49,7 @@ pub fn job_file(measurement: &Measurement, origin: &Origin<'_>) -> JobFile {
             sections.push((mix.first(stream), mix.last(stream), part.section(name, at, origin)));
         }
     }
-    sections.sort_by_key(|(first, ..)| *first);
+    sections.sort_unstable_by_key(|(first, ..)| *first);
     let mut last_before = None;
     for (first, last, section) in &mut sections {
         if last_before.is_some_and(|before| before < *first) {

@@ -77,7 +77,7 @@ impl Measurement {
         }
         groups.iter_mut().for_each(|(key, stream)| change(key, stream));
         self.streams = groups.into_values().collect();
-        self.streams.sort_by_key(|stream| stream.numbers().0);
+        self.streams.sort_unstable_by_key(|stream| stream.numbers().0);
         self.known.clear();
         self
     }

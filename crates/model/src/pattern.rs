@@ -46,7 +46,7 @@ impl Mix {
             left.retain(|kind| *kind == TRIM);
         }
         parts.extend(left.into_iter().map(Mix::Only));
-        parts.sort_by_key(|mix| mix.first(stream));
+        parts.sort_unstable_by_key(|mix| mix.first(stream));
         parts
     }
 

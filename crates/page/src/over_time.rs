@@ -202,7 +202,7 @@ impl OverTime {
         if rates.len() < 4 {
             return;
         }
-        rates.sort_by(f64::total_cmp);
+        rates.sort_unstable_by(f64::total_cmp);
         let median = rates[rates.len() / 2];
         for window in &mut self.windows {
             window.is_stalled = rate(window).is_some_and(|rate| rate < median * STALL_SHARE);

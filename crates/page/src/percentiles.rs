@@ -120,7 +120,7 @@ fn points(latency: &LatencyFigures) -> Vec<(f64, Option<f64>)> {
 fn rows(curves: &[Curve<'_>], x: &Axis) -> Vec<(String, String, Vec<Figure>)> {
     let mut percents: Vec<f64> =
         curves.iter().flat_map(|curve| &curve.latency.percentiles).map(|known| known.percent).collect();
-    percents.sort_by(f64::total_cmp);
+    percents.sort_unstable_by(f64::total_cmp);
     percents.dedup_by(|one, other| (*one - *other).abs() < 1e-9);
     let row = |percent: &f64| {
         let figure =

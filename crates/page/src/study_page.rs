@@ -208,7 +208,7 @@ fn drawn(chart: &StudyChart) -> Chart {
     let StudyAxes::AgainstOption { option, in_bytes, figure } = &chart.axes else { return shares };
     let (low, high) = (xs.clone().fold(f64::INFINITY, f64::min), xs.clone().fold(0.0, f64::max));
     let mut ticks: Vec<f64> = xs.clone().collect();
-    ticks.sort_by(f64::total_cmp);
+    ticks.sort_unstable_by(f64::total_cmp);
     ticks.dedup();
     let against = Chart {
         x_title: option.clone(),

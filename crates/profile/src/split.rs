@@ -228,7 +228,7 @@ impl TimeSplit {
                 None => self.parts.push((*part, *ns, *source)),
             }
         }
-        self.parts.sort_by_key(|(part, ..)| *part);
+        self.parts.sort_unstable_by_key(|(part, ..)| *part);
         self
     }
 

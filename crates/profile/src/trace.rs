@@ -2,6 +2,7 @@
 //!
 //! Invariant: a request counts once, and only if its completion was seen.
 
+use crate::tracepoints::event::put_in_order;
 use crate::tracepoints::{BlockEvent, Completed, Matching};
 
 /// How long requests took, from the events of a trace.
@@ -29,7 +30,7 @@ impl RequestTimes {
         threads: u64,
         run_ns: u64,
     ) -> Option<RequestTimes> {
-        events.sort_by_key(|event| event.at_ns);
+        put_in_order(&mut events);
         let end_ns = events.last()?.at_ns;
         let first_ns = events.first()?.at_ns;
         let begin_ns = since_ns.unwrap_or_else(|| end_ns.saturating_sub(run_ns).min(first_ns));

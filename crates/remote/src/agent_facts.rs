@@ -23,7 +23,7 @@ const REMOTE: [&str; 9] =
 /// The facts of this machine, and of what the plan reads and writes.
 pub(crate) fn of_plan(machine: &Machine, plan: &Plan) -> HostFacts {
     let mut engines: Vec<String> = plan.jobs.iter().map(|job| job.engine.name().to_string()).collect();
-    engines.sort();
+    engines.sort_unstable();
     engines.dedup();
     let mut paths: BTreeMap<PathBuf, bool> = BTreeMap::new();
     for job in &plan.jobs {

@@ -171,7 +171,7 @@ pub(crate) fn latency_percent(count: u64, total_ios: u64) -> f64 {
 /// The percentiles requested for a job, ascending.
 pub(crate) fn percentile_list(job: &JobReport) -> Vec<f64> {
     let mut list: Vec<f64> = job.show.percentile_list.iter().copied().filter(|p| *p > 0.0).collect();
-    list.sort_by(f64::total_cmp);
+    list.sort_unstable_by(f64::total_cmp);
     list
 }
 

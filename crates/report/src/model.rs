@@ -352,7 +352,7 @@ impl RunReport {
             };
             groups[place].add(job);
         }
-        groups.sort_by_key(|group| group.group_id);
+        groups.sort_unstable_by_key(|group| group.group_id);
         groups
     }
 }

@@ -44,7 +44,7 @@ impl Summary {
     /// Of these values; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Summary> {
         let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
+        sorted.sort_unstable_by(f64::total_cmp);
         let (lowest, highest) = (*sorted.first()?, *sorted.last()?);
         let count = sorted.len();
         let median = sorted[(count - 1) / 2];
@@ -147,7 +147,7 @@ fn two_modes(values: &[f64]) -> Option<Difference> {
         return None;
     }
     let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    sorted.sort_unstable_by(f64::total_cmp);
     let within = |part: &[f64]| {
         let mean = part.iter().sum::<f64>() / part.len() as f64;
         (mean, part.iter().map(|value| (value - mean).powi(2)).sum::<f64>())

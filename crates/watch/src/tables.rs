@@ -221,7 +221,7 @@ pub(crate) fn shares(observation: &Observation, device: &WatchedDevice) -> Vec<S
         time_percent: 100.0 * figures.device_ns as f64 / all_ns.max(1) as f64,
     };
     let mut shares: Vec<Share> = by_name.into_iter().map(share).collect();
-    shares.sort_by_key(|share| std::cmp::Reverse(share.figures.device_ns));
+    shares.sort_unstable_by_key(|share| std::cmp::Reverse(share.figures.device_ns));
     shares
 }
 

@@ -250,7 +250,7 @@ fn logs_beside(path: &Path, report: &Report) -> Vec<PathBuf> {
     let is_named =
         |path: &PathBuf| log_name(path.as_os_str()).is_some_and(|log| prefixes.contains(&log.prefix));
     let mut found: Vec<PathBuf> = entries.filter(is_named).collect();
-    found.sort();
+    found.sort_unstable();
     found
 }
 

@@ -4,7 +4,6 @@
 
 mod requests;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fiord_host::DiskCounters;
@@ -28,10 +27,10 @@ pub(crate) fn observe(
     mut progress: impl FnMut(Duration),
 ) -> Observation {
     let began_cpu_ns = clock::thread_cpu_ns();
-    let before = Counters::read(devices);
     let mut lacking = Vec::new();
     let numbers: Vec<DeviceNumber> = devices.iter().filter_map(BlockDevice::number).collect();
     let mut counter = RequestCounter::start(&numbers).map_err(|why| lacking.push(why)).ok();
+    let before = Counters::read(devices);
     let began_ns = clock::monotonic_ns();
     let end_ns = began_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let mut now_ns = began_ns;
@@ -44,12 +43,14 @@ pub(crate) fn observe(
         progress(Duration::from_nanos(now_ns - began_ns));
     }
     let elapsed_ns = now_ns - began_ns;
+    let after = Counters::read(devices);
     let mut counted = counter.map(RequestCounter::finish).unwrap_or_default();
     lacking.extend(counted.lacking.take());
-    let after = Counters::read(devices);
+    let counters = before.disks.iter().copied().zip(after.disks.iter().copied());
+    let devices_watched = devices.iter().zip(counters);
     Observation {
         elapsed_ns,
-        devices: devices.iter().map(|device| watched(device, &before, &after, &mut counted)).collect(),
+        devices: devices_watched.map(|(device, both)| watched(device, both, &mut counted)).collect(),
         issuers: counted.issuers,
         limits: limits(devices, &before.groups, &after.groups, elapsed_ns),
         dirtiers: dirtiers(&before, &after),
@@ -61,37 +62,35 @@ pub(crate) fn observe(
 
 /// What the kernel counts, at one moment.
 struct Counters {
-    disks: BTreeMap<String, DiskCounters>,
-    written: BTreeMap<i32, (String, u64)>,
+    /// Of each device, in their order; `None` if it could not be read.
+    disks: Vec<Option<DiskCounters>>,
+    /// Number and name of each process, and what it wrote since it began, in bytes.
+    written: Vec<(i32, String, u64)>,
     groups: Vec<LimitedGroup>,
 }
 
 impl Counters {
     fn read(devices: &[BlockDevice]) -> Counters {
-        let disk = |device: &BlockDevice| Some((device.name().to_owned(), device.counters().ok()?));
-        let written = processes::written_bytes().into_iter();
         Counters {
-            disks: devices.iter().filter_map(disk).collect(),
-            written: written.map(|(process, name, bytes)| (process, (name, bytes))).collect(),
+            disks: devices.iter().map(|device| device.counters().ok()).collect(),
+            written: processes::written_bytes(),
             groups: cgroup::limited_groups(),
         }
     }
 }
 
+/// The device with these counters before and after.
 fn watched(
     device: &BlockDevice,
-    before: &Counters,
-    after: &Counters,
+    counters: (Option<DiskCounters>, Option<DiskCounters>),
     counted: &mut Counted,
 ) -> WatchedDevice {
-    let name = device.name();
-    let counters = before.disks.get(name).zip(after.disks.get(name));
     let figures = counted.devices.as_mut().zip(device.number());
     let figures = figures.map(|(all, number)| all.remove(&kernel_number(number)).unwrap_or_default());
     WatchedDevice {
-        name: name.to_owned(),
+        name: device.name().to_owned(),
         rotational: device.queue().rotational,
-        counters: counters.map(|(before, after)| after.since(before)).unwrap_or_default(),
+        counters: counters.0.zip(counters.1).map(|(before, after)| after.since(&before)).unwrap_or_default(),
         figures,
     }
 }
@@ -119,13 +118,13 @@ fn limits(
 
 /// Who wrote most meanwhile.
 fn dirtiers(before: &Counters, after: &Counters) -> Vec<Dirtier> {
-    let wrote = |(pid, (name, now)): (&i32, &(String, u64))| {
-        let then = before.written.get(pid).filter(|(known, _)| known == name).map_or(0, |(_, then)| *then);
-        let bytes = now.saturating_sub(then);
+    let wrote = |(pid, name, now): &(i32, String, u64)| {
+        let then = before.written.iter().find(|(known, called, _)| (known, called) == (pid, name));
+        let bytes = now.saturating_sub(then.map_or(0, |(.., then)| *then));
         (bytes > 0).then(|| Dirtier { name: name.clone(), pid: *pid, bytes })
     };
     let mut dirtiers: Vec<Dirtier> = after.written.iter().filter_map(wrote).collect();
-    dirtiers.sort_by_key(|dirtier| std::cmp::Reverse(dirtier.bytes));
+    dirtiers.sort_unstable_by_key(|dirtier| std::cmp::Reverse(dirtier.bytes));
     // What hardly counts beside the first hides who does, and what the kernel's threads write is counted where it was made dirty.
     let least = dirtiers.first().map_or(0, |first| first.bytes / 100);
     dirtiers.retain(|dirtier| {

@@ -98,7 +98,7 @@ impl RequestCounter {
             }
             Err(why) => self.counted.lacking = Some(why),
         }
-        self.waiting.sort_by_key(|event| event.at_ns);
+        event::put_in_order(&mut self.waiting);
         let ready = self.waiting.partition_point(|event| event.at_ns <= until_ns);
         let devices = self.counted.devices.get_or_insert_default();
         for event in self.waiting.drain(..ready) {

@@ -145,7 +145,7 @@ fn short_limits<'f>(
     while let Some((name, span, value)) = open.pop() {
         if let toml::de::DeValue::Table(table) = value.get_ref() {
             let mut inner: Vec<_> = table.iter().collect();
-            inner.sort_by_key(|(key, _)| std::cmp::Reverse(key.span().start));
+            inner.sort_unstable_by_key(|(key, _)| std::cmp::Reverse(key.span().start));
             open.extend(
                 inner
                     .into_iter()

@@ -145,7 +145,7 @@ impl<'f> Source<'f> {
         };
         let mut entries: Vec<_> =
             table.iter().map(|(name, value)| ((name.get_ref().as_ref(), name.span()), value)).collect();
-        entries.sort_by_key(|((_, span), _)| span.start);
+        entries.sort_unstable_by_key(|((_, span), _)| span.start);
         entries
     }
 

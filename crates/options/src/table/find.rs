@@ -66,7 +66,7 @@ fn find(name: &str, abbreviations: bool, specs: impl Iterator<Item = &'static Sp
     if abbreviations && !name.is_empty() {
         let mut fitting: Vec<&'static Spec> =
             specs.clone().filter(|spec| spec.names().any(|known| known.starts_with(name))).collect();
-        fitting.sort_by_key(|spec| spec.name);
+        fitting.sort_unstable_by_key(|spec| spec.name);
         fitting.dedup_by_key(|spec| spec.name);
         match fitting.as_slice() {
             [] => {}

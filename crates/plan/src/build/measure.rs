@@ -114,7 +114,7 @@ pub(crate) fn errors(options: &JobOptions, target: Option<LatencyTarget>) -> Err
 pub(crate) fn presentation(section: &ResolvedSection<'_>, access: &Access) -> Presentation {
     let options = section.options;
     let mut percentiles = options.measure.percentile_list.0.clone();
-    percentiles.sort_by(f64::total_cmp);
+    percentiles.sort_unstable_by(f64::total_cmp);
     let sizes: PerDirection<(u64, u64)> =
         [0, 1, 2].map(|index| (access.block_sizes[index].min(), access.block_sizes[index].max()));
     Presentation {

@@ -4,8 +4,8 @@
 
 use super::ring::{half, word};
 
-/// Where a request got to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where a request got to, in the order of its steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// It was made for whoever runs (`block_getrq`).
     Made,
@@ -86,6 +86,11 @@ pub struct BlockEvent {
     pub thread: i32,
     /// The name of that thread, as the kernel has it: up to the first zero.
     pub thread_name: [u8; 16],
+}
+
+/// Puts events in the order of time; those of one moment in the order of a request's steps.
+pub fn put_in_order(events: &mut [BlockEvent]) {
+    events.sort_unstable_by_key(|event| (event.at_ns, event.step));
 }
 
 /// The name of a thread as text; empty if the tracepoint does not tell.

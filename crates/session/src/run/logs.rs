@@ -168,7 +168,7 @@ impl LogWriters {
             }
         }
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        written.sort_by_key(JobFiles::number);
+        written.sort_unstable_by_key(JobFiles::number);
         written.iter_mut().for_each(JobFiles::append_shared);
         self.failures.extend(written.drain(..).flat_map(JobFiles::failures));
         std::mem::take(&mut self.failures)

@@ -225,14 +225,13 @@ impl<'a> Work<'a> {
 
     /// Begins measuring.
     fn measure(&mut self, now_ns: u64) {
-        // The deadline counts from `now_ns`, of a clock that may be another.
-        let measured_since_ns = clock::monotonic_ns();
         self.phase = Phase::Measured;
         self.own = OwnTime::default();
         self.limiter.iter_mut().for_each(RateLimiter::begin_measuring);
         // Restarts the logs, once per job.
         allow_alloc(|| self.recorder.begin(now_ns));
-        self.live.set_measured_since_ns(measured_since_ns);
+        // The deadline counts from the same moment.
+        self.live.set_measured_since_ns(self.paced_ns(now_ns));
         self.live.set_state(State::Running);
         self.set_deadline(now_ns, self.limits.runtime_ns);
         self.begin_depth(now_ns);

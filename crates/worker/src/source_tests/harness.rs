@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
 use fiord_engine::scripted::{Answer, FakeClock, Script, Scripted, Seen};
 use fiord_plan::{Depth, Job, Op, Plan};
-use fiord_stats::JobStats;
+use fiord_stats::{JobStats, LogEntries};
 use fiord_sys::allocator::ObservedAllocator;
 use fiord_sys::clock::Clock;
 use fiord_sys::memory::{MemorySource, Region};
@@ -35,6 +35,27 @@ static ALLOCATOR: ObservedAllocator = ObservedAllocator(|request| {
         FOUND.with_borrow_mut(|found| found.push(format!("{request:?}")));
     }
 });
+
+/// A receiver of logs that takes its time for each block of them.
+pub(super) struct SlowSink {
+    pub(super) clock: FakeClock,
+    pub(super) work_ns: u64,
+    pub(super) block_ios: usize,
+}
+
+impl LogSink for SlowSink {
+    fn block_ios(&self) -> usize {
+        self.block_ios
+    }
+
+    fn spare(&mut self) -> Option<LogEntries> {
+        Some(LogEntries::default())
+    }
+
+    fn take(&mut self, _entries: LogEntries) {
+        self.clock.advance(self.work_ns);
+    }
+}
 
 /// The two loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,12 +8,12 @@ use fiord_engine::scripted::{Answer, FakeClock, Script, Seen};
 use fiord_plan::{
     BlockSizes, FileIndex, FileLock, Flow, Job, LogKind, Op, Pattern, Think, ZoneSkip, ZonedAccess,
 };
-use fiord_stats::{Latency, LogEntries};
+use fiord_stats::Latency;
 use fiord_sys::errno::Errno;
 use fiord_verify::{Checksum, Method};
 use fiord_workload::{OperationSource, Source, Supply};
 
-use super::harness::{LOOPS, Loop, READING_NS, Ran, queue, run_timed};
+use super::harness::{LOOPS, Loop, READING_NS, Ran, SlowSink, queue, run_timed};
 use crate::files::locks::Locks;
 use crate::files::target_opener::TargetOpener;
 use crate::files::zones::ZoneTables;
@@ -62,23 +62,6 @@ impl OperationSource for Slow {
     fn completed(&mut self, op: &Op, buffer: &[u8]) -> Result<(), Errno> {
         self.clock.advance(WORK_NS);
         self.source.completed(op, buffer)
-    }
-}
-
-/// A receiver of logs that takes its time.
-struct SlowSink(FakeClock);
-
-impl LogSink for SlowSink {
-    fn block_ios(&self) -> usize {
-        7
-    }
-
-    fn spare(&mut self) -> Option<LogEntries> {
-        Some(LogEntries::default())
-    }
-
-    fn take(&mut self, _entries: LogEntries) {
-        self.0.advance(WORK_NS);
     }
 }
 
@@ -157,7 +140,9 @@ fn run(which: Loop, (name, change): Kind, depth: u32) -> (Ran, Vec<Seen>, u64) {
     // A batch is drawn while another is in flight, whose end is seen afterwards.
     let draw_ns = if job.submission.serialize_overlap { 0 } else { WORK_NS };
     let source = Source::Other(Box::new(Slow { source, clock: clock.clone(), draw_ns }));
-    let sink = job.logs.as_ref().map(|_| Box::new(SlowSink(clock.clone())) as Box<dyn LogSink>);
+    let sink = job.logs.as_ref().map(|_| {
+        Box::new(SlowSink { clock: clock.clone(), work_ns: WORK_NS, block_ios: 7 }) as Box<dyn LogSink>
+    });
     let script: Script = Box::new(|number, op| Answer::whole(op, delay_ns(number)));
     let (ran, seen) = run_timed(which, &job, (source, sink), &clock, script);
     assert!(matches!(ran.end, End::Complete), "{name}: {:?}", ran.end);

@@ -4,10 +4,10 @@
 
 use fiord_engine::scripted::FakeClock;
 use fiord_plan::{Action, FileIndex, Job, LogKind, Op};
-use fiord_stats::{DirectionStats, LogEntries};
+use fiord_stats::DirectionStats;
 use fiord_workload::{OperationSource, Source, Stream, Supply};
 
-use super::harness::{LOOPS, Loop, READING_NS, run_timed, whole};
+use super::harness::{LOOPS, Loop, READING_NS, SlowSink, run_timed, whole};
 use crate::hot::end::End;
 use crate::log_sink::LogSink;
 use crate::test_jobs::{BLOCK_BYTES, logs, null_job};
@@ -61,29 +61,13 @@ fn the_clock_is_read_again_after_operations_were_generated_and_statistics_update
     }
 }
 
-/// A receiver of logs that takes its time.
-struct SlowSink(FakeClock);
-
-impl LogSink for SlowSink {
-    fn block_ios(&self) -> usize {
-        10
-    }
-
-    fn spare(&mut self) -> Option<LogEntries> {
-        Some(LogEntries::default())
-    }
-
-    fn take(&mut self, _entries: LogEntries) {
-        self.0.advance(WORK_NS);
-    }
-}
-
 #[test]
 fn no_latency_contains_the_time_of_logs() {
     for which in LOOPS {
         let (mut job, clock) = (job(), FakeClock::default());
         job.logs = Some(logs(&[LogKind::Completion], None));
-        let sink: Box<dyn LogSink> = Box::new(SlowSink(clock.clone()));
+        let sink: Box<dyn LogSink> =
+            Box::new(SlowSink { clock: clock.clone(), work_ns: WORK_NS, block_ios: 10 });
         let (ran, _) = run_timed(which, &job, (generated(&job), Some(sink)), &clock, whole(IO_NS));
         assert_exact(which, &ran.stats.directions);
         assert!(clock.now_ns() > 20 * WORK_NS, "the logs took no time");

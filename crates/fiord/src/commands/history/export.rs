@@ -95,7 +95,7 @@ fn table(
         }
         all.push(entry);
     }
-    all.sort_by_key(|entry| Reverse(entry.id));
+    all.sort_unstable_by_key(|entry| Reverse(entry.id));
     let mut table = empty();
     for entry in &all {
         let report = history.load(RunSelector::Id(entry.id))?.and_then(|stored| stored.printed);
