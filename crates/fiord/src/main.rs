@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     // Starts calibrating the clock, which goes on in parallel with everything up to the first I/O.
     TscClock::note();
     reserve::spare_address_space();
-    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
     // When a reader goes away or a file becomes too long, the write fails instead of the process.
     let _ = fiord_sys::signal::fail_writes_by_errno();
     // If it fails, they have an effect from the start of the run on.
@@ -55,12 +55,7 @@ fn main() -> ExitCode {
     });
     // The first word may be a job file.
     attended::begin();
-    let subcommand = commands::asked_for(&arguments);
-    if let Err(why) = reach::add_allocation(&mut arguments, subcommand.map(|one| one.name)) {
-        output::say(&format!("fiord: {why}\n"));
-        return ExitCode::from(status::FAILED);
-    }
-    let code = match subcommand {
+    let code = match commands::asked_for(&arguments) {
         Some(subcommand) => {
             attended::end();
             (subcommand.run)(&arguments[2..], &commands::ALL)

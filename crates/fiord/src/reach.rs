@@ -42,27 +42,6 @@ pub(crate) fn hosts(list: &OsStr, machine: &Machine) -> Result<Vec<Host>, String
     })
 }
 
-/// Subcommands that take `--hosts`, and so `--via`.
-const WITH_HOSTS: [&str; 7] = ["capacity", "check", "matrix", "profile", "qualify", "quick", "sweep"];
-
-/// Adds the nodes of Slurm's allocation to a command line that says `--via=slurm` and names no hosts.
-///
-/// # Errors
-/// There is no allocation.
-pub(crate) fn add_allocation(arguments: &mut Vec<OsString>, subcommand: Option<&str>) -> Result<(), String> {
-    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
-    let is_named = |word: &&str| word.trim_start_matches('-') == "hosts" || word.starts_with("--hosts=");
-    let is_via = |pair: &[&str]| pair[0] == "--via=slurm" || pair == ["--via", "slurm"];
-    let is_by_slurm = words.windows(2).any(is_via) || words.last() == Some(&"--via=slurm");
-    let takes_hosts = subcommand.is_none_or(|name| WITH_HOSTS.contains(&name));
-    if is_by_slurm && takes_hosts && !words.iter().skip(usize::from(subcommand.is_some())).any(is_named) {
-        let mut option = OsString::from("--hosts=");
-        option.push(slurm::nodes()?);
-        arguments.insert(1 + usize::from(subcommand.is_some()), option);
-    }
-    Ok(())
-}
-
 impl Reach {
     /// The hosts that are named, or the nodes of Slurm's allocation.
     ///
@@ -71,9 +50,14 @@ impl Reach {
     pub(crate) fn list(&self, named: Option<OsString>) -> Result<OsString, String> {
         match named {
             Some(list) => Ok(list),
-            None if self.via == "slurm" => slurm::nodes(),
+            None if self.has_nodes() => slurm::nodes(),
             None => Err("no hosts: name them, as in db[1-12], or a file".to_string()),
         }
+    }
+
+    /// Whether hosts need not be named: they are the nodes of Slurm's allocation.
+    pub(crate) fn has_nodes(&self) -> bool {
+        self.via == slurm::VIA
     }
 
     /// What is done on each of these hosts.

@@ -47,8 +47,8 @@ impl Launcher {
     pub fn of(via: &str, ssh: ssh::Settings) -> Result<Launcher, String> {
         match via {
             "ssh" => Ok(Launcher::Ssh(ssh)),
-            "slurm" if slurm::is_allocated() => Ok(Launcher::Slurm(ssh)),
-            "slurm" => Err("slurm works in an allocation: run it by salloc or sbatch".to_string()),
+            slurm::VIA if slurm::is_allocated() => Ok(Launcher::Slurm(ssh)),
+            slurm::VIA => Err("slurm works in an allocation: run it by salloc or sbatch".to_string()),
             "kube" | "server" => Err(format!(
                 "{via} is not built yet: use ssh, slurm, or a command with {{host}} and {{agent}}"
             )),
@@ -61,7 +61,7 @@ impl Launcher {
 
     /// Whether `--via` sends the program to hosts that do not have it.
     pub fn sends_program(via: &str) -> bool {
-        matches!(via, "ssh" | "slurm")
+        matches!(via, "ssh" | slurm::VIA)
     }
 
     /// The program and its arguments for this host.

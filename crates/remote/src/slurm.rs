@@ -9,6 +9,9 @@ use fiord_fleet::Host;
 
 use crate::ssh;
 
+/// What `--via` says for it.
+pub const VIA: &str = "slurm";
+
 /// The nodes of the allocation, as a list of hosts.
 ///
 /// # Errors

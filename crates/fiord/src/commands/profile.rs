@@ -95,7 +95,7 @@ impl Invocation for Options {
     }
 
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
-        if self.study.hosts.is_some() {
+        if self.study.is_on_hosts() {
             let why = "a profile is of one machine; leave --hosts out, or run it on a host of interest";
             return Err(why.to_string().into());
         }

@@ -116,7 +116,7 @@ fn class(text: &str) -> Result<Class, String> {
 
 impl Invocation for Options {
     fn run(mut self, _: &Subcommands) -> Result<ExitCode, CommandError> {
-        if self.study.hosts.is_some() {
+        if self.study.is_on_hosts() {
             let why = "a qualification is of the devices of this machine; leave --hosts out, and run it on each host";
             return Err(why.to_string().into());
         }

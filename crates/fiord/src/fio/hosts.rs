@@ -10,11 +10,11 @@ use fiord_fleet::{FleetReport, FleetSettings, Host, HostRun, Order};
 use fiord_options::cli::Parsed;
 use fiord_options::environment::{Environment, KeywordValues};
 use fiord_options::program::ProgramOptions;
-use fiord_options::value::{HostOrder, OnLost, Push as PushOption, Trust};
+use fiord_options::value::{HostOrder, OnLost, Push as PushOption, Text, Trust};
 use fiord_options::{Given, Place, Problem, ProblemKind, Setting, Spec};
 use fiord_remote::keywords::{self, HostKeywords};
 use fiord_remote::launch::{self, Launcher};
-use fiord_remote::{Finished, Job};
+use fiord_remote::{Finished, Job, slurm};
 use fiord_report::path::shown;
 use fiord_report::{Format, RunReport, TerseVersion};
 use fiord_store::{Conclusion, Headline};
@@ -26,12 +26,32 @@ use crate::hosts::{Progress, grouped_problems, lines_of_fates, received, status_
 
 /// Whether these arguments name hosts, so that keywords stay as typed.
 pub(super) fn are_named(arguments: &[OsString]) -> bool {
-    let names = |argument: &OsString| {
-        let text = argument.to_string_lossy();
-        let name = text.trim_start_matches('-');
-        text.starts_with('-') && (name == "hosts" || name.starts_with("hosts="))
+    let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+    let is_given = |at: usize, name: &str, only: Option<&str>| {
+        let typed = words[at].trim_start_matches('-');
+        let (known, value) = match typed.split_once('=') {
+            Some((known, value)) => (known, Some(value)),
+            None => (typed, words.get(at + 1).map(AsRef::as_ref)),
+        };
+        words[at].starts_with('-') && known == name && only.is_none_or(|only| value == Some(only))
     };
-    arguments.iter().any(names)
+    (0..words.len()).any(|at| is_given(at, "hosts", None) || is_given(at, "via", Some(slurm::VIA)))
+}
+
+/// Without a list, the hosts of `--via=slurm` are the nodes of the allocation.
+///
+/// # Errors
+/// There is none.
+pub(super) fn add_allocation(options: &mut ProgramOptions, given: &Given<'_>) -> Result<(), Vec<Problem>> {
+    let is_by_slurm = options.via.as_ref().is_some_and(|via| via.0 == slurm::VIA);
+    if let Some(setting) = given.get(ProgramOptions::via).filter(|_| is_by_slurm && options.hosts.is_none()) {
+        let problem = |why| {
+            let (kind, place) = (ProblemKind::InvalidValue, setting.value_place.clone());
+            vec![Problem::error(kind, place, ProgramOptions::via, why, "")]
+        };
+        options.hosts = Some(Text(slurm::nodes().map_err(problem)?));
+    }
+    Ok(())
 }
 
 /// Options of what this machine alone does with a run.
@@ -111,7 +131,7 @@ impl OnHosts<'_> {
 
     fn hosts(&self) -> Result<Vec<Host>, Vec<String>> {
         let given = Given::of(&self.parsed.program);
-        let setting = given.get(ProgramOptions::hosts);
+        let setting = given.get(ProgramOptions::hosts).or_else(|| given.get(ProgramOptions::via));
         let (Some(list), Some(setting)) = (&self.options.hosts, setting) else { return Err(Vec::new()) };
         let place: &Place = &setting.value_place;
         let lines = |problems: Vec<Problem>| problems.iter().map(|problem| format!("{problem}\n")).collect();

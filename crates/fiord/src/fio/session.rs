@@ -121,7 +121,8 @@ impl Session {
             environment = hosts::environment(environment);
         }
         let mut parsed = cli::read(arguments, &environment)?;
-        let (options, _, _) = resolve_program(&parsed.program);
+        let (mut options, given, _) = resolve_program(&parsed.program);
+        hosts::add_allocation(&mut options, &given)?;
         let warnings = std::mem::take(&mut parsed.warnings);
         let (conditions, of_hosts) = (Vec::new(), Vec::new());
         Ok(Session { machine, parsed, options, warnings, own: None, keeper: None, conditions, of_hosts })

@@ -59,7 +59,7 @@ pub(crate) struct Options {
     pub tag: Option<String>,
     /// Run the study on these hosts, from one start: db[1-12],
     /// user@host:port, or a file (docs/hosts.md)
-    #[arg(long, value_name = "LIST", verbatim_doc_comment, conflicts_with_all = ["dry_run", "live"])]
+    #[arg(long, value_name = "LIST", verbatim_doc_comment)]
     pub hosts: Option<OsString>,
     #[command(flatten)]
     pub reach: Reach,
@@ -97,6 +97,11 @@ fn repeat(text: &str) -> Result<Repeat, String> {
 }
 
 impl Options {
+    /// Whether it is to run on hosts: those that are named, or the nodes of an allocation.
+    pub fn is_on_hosts(&self) -> bool {
+        self.hosts.is_some() || self.reach.has_nodes()
+    }
+
     /// Reads a command line of fio's, and its job files.
     ///
     /// # Errors
@@ -106,10 +111,10 @@ impl Options {
         arguments: &[A],
         machine: &Machine,
     ) -> Result<Parsed, Vec<Problem>> {
-        let reader = match (&self.agent, &self.hosts) {
+        let reader = match (&self.agent, self.is_on_hosts()) {
             (Some(agent), _) => Reader::Host(agent.borrow().keywords().clone()),
-            (None, Some(_)) => Reader::Controller,
-            (None, None) => Reader::Alone,
+            (None, true) => Reader::Controller,
+            (None, false) => Reader::Alone,
         };
         self.sources.parsed(arguments, machine, reader)
     }

@@ -49,10 +49,14 @@ pub(crate) fn at<S: Study>(
 
 /// Runs the study of this command line on the hosts that it names; `None` if it names none, or this is one of them.
 pub(crate) fn at_hosts(name: &str, options: &Options) -> Result<Option<ExitCode>, CommandError> {
-    match (&options.agent, &options.hosts) {
-        (None, Some(list)) => on_hosts::carry_out(name, list, options).map(Some),
-        _ => Ok(None),
+    if options.agent.is_some() || !options.is_on_hosts() {
+        return Ok(None);
     }
+    if options.dry_run || options.live {
+        return Err("--dry-run and --live do not work on hosts; leave them out".to_string().into());
+    }
+    let list = options.reach.list(options.hosts.clone())?;
+    on_hosts::carry_out(name, &list, options).map(Some)
 }
 
 /// Runs a study at each of `paths`, step by step in turn if there are several, and compares these.
@@ -111,7 +115,7 @@ pub(crate) fn carry_out_profiled(
         return on_agent::carry_out(study, targets, typed, options, (agent, &machine));
     }
     // Such a study never becomes one of this machine without a word.
-    if options.hosts.is_some() {
+    if options.is_on_hosts() {
         return Err(format!("{}: --hosts does not work with it; leave it out", study.name()).into());
     }
     if options.dry_run {
