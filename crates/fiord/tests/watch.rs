@@ -10,17 +10,16 @@ use serde_json::{Value, json};
 use crate::common::control_group::{ControlGroup, ReadLimit};
 use crate::common::study::{as_ordinary_user, assert_documented, public};
 use crate::common::{
-    Dir, LoopDevice, Running, assert_fits_terminal, finish, fiord, helper, root, signal, start, until,
-    until_working,
+    Dir, LoopDevice, Mount, Running, assert_fits_terminal, finish, fiord, signal, start, until, until_working,
 };
 
-/// A device that nobody uses.
-fn device() -> Result<(Dir, LoopDevice), String> {
-    root()?;
+/// A device that nobody uses, over a file in memory: a disk below the file would be watched as well, and others use it.
+fn device() -> Result<(Dir, Mount, LoopDevice), String> {
     let dir = Dir::new();
-    let device = LoopDevice::new(&dir, 16 << 20)?;
-    helper("udevadm", &["settle"]).ok();
-    Ok((dir, device))
+    let memory = Mount::tmpfs(&dir, "size=20m")?;
+    memory.write("image", &vec![0; 16 << 20]);
+    let device = LoopDevice::over(&memory.path.join("image"))?;
+    Ok((dir, memory, device))
 }
 
 /// Begins to watch, and returns once the kernel records.
@@ -53,7 +52,7 @@ fn row<'d>(document: &'d Value, table: &str, key: &str, is: &Value) -> &'d Value
 
 #[test]
 fn every_request_is_counted_and_of_whom_it_is() {
-    let (dir, device) = need!(device());
+    let (dir, _memory, device) = need!(device());
     let running = watching(&dir, &device, "--json");
     let job = format!("--name=a --filename={} --direct=1 --ioengine=libaio --iodepth=4", device.path);
     let reads = format!("{job} --rw=randread --bs=8k --number_ios=500 --size=16m --norandommap");
@@ -76,7 +75,7 @@ fn every_request_is_counted_and_of_whom_it_is() {
 
 #[test]
 fn a_limit_of_a_control_group_is_named() {
-    let (dir, device) = need!(device());
+    let (dir, _memory, device) = need!(device());
     let group = need!(ControlGroup::for_io("fiord-watched"));
     need!(group.limit_reads(&need!(device.number()), ReadLimit::IosPerSecond(50)));
     let job = format!("--name=a --filename={} --direct=1 --rw=randread --bs=4k", device.path);
@@ -92,7 +91,7 @@ fn a_limit_of_a_control_group_is_named() {
 
 #[test]
 fn an_idle_device_is_said_to_be_idle() {
-    let (dir, device) = need!(device());
+    let (dir, _memory, device) = need!(device());
     let ran = dir.run(&format!("watch {} --for 200ms", device.path));
     ran.assert_success().assert_prints(&["No request reached these devices in 0 s"]);
     assert_fits_terminal(&ran.stdout);
