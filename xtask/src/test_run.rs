@@ -81,19 +81,25 @@ impl TestRun {
 }
 
 /// Whether the tests that a command runs pass; see `run`. The command is given the name of one test if it is to run no
-/// other. What a busy machine kept from passing passes when it runs alone: the few tests that failed are run once more, one
-/// by one, and those that pass now are named by the summary. More of them are no sign of a busy machine.
+/// other.
 pub fn tests(command: impl Fn(Option<&str>) -> Command) -> StageResult {
-    let mut all = run(command(None));
+    or_alone(run(command(None)), |name| Ok(run(command(Some(name)))))
+}
+
+/// The result of tests that have run. What a busy machine kept from passing passes when it runs alone: the few tests that
+/// failed are run once more, one by one, and those that pass now are named by the summary. More of them are no sign of a busy
+/// machine.
+pub fn or_alone(mut all: TestRun, run_alone: impl Fn(&str) -> Result<TestRun, String>) -> StageResult {
     let failed = all.tally.failed.clone();
     if !all.failed_by_tests_alone() || failed.len() > RUN_AGAIN_MAX {
         return all.result();
     }
     for name in &failed {
         println!("\n{name} failed beside other tests. Alone:");
-        let alone = run(command(Some(name)));
-        if alone.passed() {
-            all.tally.failed_only_beside_others(name, alone.tally);
+        match run_alone(name) {
+            Ok(alone) if alone.passed() => all.tally.failed_only_beside_others(name, alone.tally),
+            Ok(_) => {}
+            Err(why) => println!("{name}: {why}"),
         }
     }
     match all.tally.failed.is_empty() {

@@ -1,7 +1,7 @@
 //! The stage `guest` of `cargo x ci`: the cases in `tests/guest`, in emulated machines.
 //!
 //! Invariant: each case runs in one of the machines. A machine that froze, which is the emulator's doing, is booted once
-//! more for the cases that it had not come to; one in which a case hangs is not.
+//! more for the cases that it had not come to; one in which a case hangs is not. The few that failed are run again, alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -76,7 +76,7 @@ fn boot_again_if_frozen(
 ) -> Result<StageResult, String> {
     let first = run(names)?;
     if first.code() != Some(FROZEN_STATUS) {
-        return Ok(first.result());
+        return Ok(test_run::or_alone(first, |name| run(&[name])));
     }
     let left: Vec<&str> =
         names.iter().copied().filter(|name| !first.cut_off.iter().any(|ended| ended == name)).collect();
@@ -185,6 +185,22 @@ mod tests {
         assert_eq!(*boots.borrow(), ["a b c", "b c"]);
         assert_eq!(tally.counts, Counts { passed: 3, failed: 0, skipped: 1 });
         assert!(tally.reasons[0].contains("hung after 1 of 3 cases"), "{:?}", tally.reasons);
+    }
+
+    #[test]
+    fn a_case_that_failed_runs_again_in_a_machine_of_its_own() {
+        let result = boot_again_if_frozen(&["a", "b"], |names| {
+            Ok(match names {
+                ["a", "b"] => machine(
+                    101,
+                    "test a ... FAILED\\ntest b ... ok\\ntest result: FAILED. 1 passed; 1 failed\\n",
+                ),
+                _ => machine(0, "test a ... ok\\ntest result: ok. 1 passed\\n"),
+            })
+        });
+        let Ok(StageResult::Passed(tally)) = result else { panic!("{result:?}") };
+        assert_eq!((tally.counts.passed, tally.counts.failed), (2, 0));
+        assert_eq!(tally.unsteady, ["a"]);
     }
 
     #[test]
