@@ -20,6 +20,7 @@ pub fn is_possible() -> Result<(), String> {
     if !Path::new(libraries.trim()).exists() {
         return Err(format!("needs Rust's libraries for {TARGET}: rustup target add {TARGET}"));
     }
+    linker()?;
     repo::output_of(repo::command("musl-gcc", &["--version"]))
         .map(drop)
         .map_err(|_| "needs musl-gcc, for SQLite: apt-get install musl-tools".to_string())
@@ -36,7 +37,9 @@ fn linker() -> Result<[String; 6], String> {
     let linker = Path::new(sysroot.trim()).join("lib/rustlib").join(repo::host()?).join("bin/gcc-ld");
     if !linker.join("ld.lld").exists() {
         let place = linker.display();
-        return Err(format!("needs the linker of Rust's own distribution in {place}: install Rust by rustup"));
+        return Err(format!(
+            "needs the linker of Rust's own distribution in {place}: install Rust by rustup"
+        ));
     }
     let flags = [format!("-B{}", linker.display()), "-fuse-ld=lld".to_string(), "-Wl,--icf=all".to_string()];
     let [place, kind, folds] = flags.map(|flag| format!("link-arg={flag}"));
@@ -47,7 +50,8 @@ fn linker() -> Result<[String; 6], String> {
 /// Builds it; quickly means that it is optimised less, so that its size says nothing.
 pub fn build(is_quick: bool, is_recorded: bool) -> Result<PathBuf, String> {
     is_possible()?;
-    let args = ["rustc", "--quiet", "--profile", PROFILE, "--target", TARGET, "-p", "fiord", "--bin", "fiord"];
+    let args =
+        ["rustc", "--quiet", "--profile", PROFILE, "--target", TARGET, "-p", "fiord", "--bin", "fiord"];
     let mut cargo = repo::cargo(&args);
     cargo.arg("--").args(linker()?);
     if is_quick {

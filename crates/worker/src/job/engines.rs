@@ -25,8 +25,8 @@ macro_rules! runnable {
     ($($engine:ty,)+) => { &[$(RunnableEngine::of::<$engine>()),+] };
 }
 
-/// Every engine of this program. A static, not a constant, so that the loops are compiled here, as fast code, and not as the small
-/// code of the crates that name it.
+/// Every engine of this program. A static, because what a constant names is compiled in each crate that uses the constant, and
+/// the loops belong here.
 pub static ENGINES: &[RunnableEngine] = fiord_engine::for_each_engine!(runnable);
 
 /// The function that runs a job on its engine, if that is among these.
