@@ -20,6 +20,8 @@ pub(crate) struct BarrierCounter {
     /// Per file, the bytes written since its last range synchronisation: from the first to the end of the last.
     written: Vec<(u64, u64)>,
     due: Option<Op>,
+    /// Whether the job has any.
+    is_used: bool,
 }
 
 /// Due every `every` ticks; never, if that is 0.
@@ -61,20 +63,22 @@ impl BarrierCounter {
             range_flags: barriers.range_flags,
             written: vec![NOTHING_WRITTEN; tracked],
             due: None,
+            is_used: [barriers.fsync_every, barriers.fdatasync_every, barriers.range_every] != [0; 3],
         }
     }
 
     /// Whether any synchronisation is ever due.
     pub(crate) fn is_used(&self) -> bool {
-        [self.sync, self.data_sync, self.range_sync].iter().any(|every| every.every > 0)
+        self.is_used
     }
 
     /// Counts an operation that is issued.
     #[inline]
     pub(crate) fn count(&mut self, op: &Op) {
         match op.action {
-            Action::Write => self.count_write(op),
-            Action::Read
+            Action::Write if self.is_used => self.count_write(op),
+            Action::Write
+            | Action::Read
             | Action::Trim
             | Action::ResetZone
             | Action::Sync

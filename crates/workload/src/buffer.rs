@@ -130,10 +130,10 @@ impl Filler {
             }
             _ => SCRAMBLED_BYTES,
         };
-        for block in buffer.chunks_mut(step_bytes.max(1)) {
-            if let Some(mark) = block.first_chunk_mut() {
-                *mark = self.words.unique().to_le_bytes();
-            }
+        let mut rest = buffer;
+        while let Some(mark) = rest.first_chunk_mut() {
+            *mark = self.words.unique().to_le_bytes();
+            rest = rest.get_mut(step_bytes..).unwrap_or_default();
         }
     }
 

@@ -11,6 +11,7 @@ pub(crate) mod errors;
 pub(crate) mod logging;
 pub(crate) mod own_time;
 mod per_io;
+mod places;
 mod queue;
 pub(crate) mod queued;
 pub(crate) mod rate_limiter;

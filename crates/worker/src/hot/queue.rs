@@ -3,7 +3,9 @@
 //! Invariant: every slot is in exactly one place: free, in flight inside the engine, or completed but unprocessed.
 
 use fiord_engine::contract::{Completion, Slot};
-use fiord_plan::{FileIndex, Op};
+use fiord_plan::Op;
+
+use super::places::Places;
 
 /// An operation in flight.
 #[derive(Debug, Clone, Copy)]
@@ -14,29 +16,6 @@ pub(super) struct Flight {
     pub start_ns: u64,
     /// When it was submitted to the kernel.
     pub issue_ns: u64,
-}
-
-/// Where an operation lies: all that is looked at of most others in flight before one that may not overlap them.
-#[derive(Debug, Clone, Copy, Default)]
-struct Place {
-    file: FileIndex,
-    start_bytes: u64,
-    end_bytes: u64,
-}
-
-impl Place {
-    fn of(op: &Op) -> Place {
-        let (start_bytes, file) = (op.offset_bytes, op.file);
-        Place { file, start_bytes, end_bytes: start_bytes.saturating_add(op.length_bytes) }
-    }
-
-    /// Whether the operations may overlap. All is compared, because a branch for each takes longer.
-    #[inline]
-    fn may_meet(&self, other: &Place) -> bool {
-        (self.start_bytes < other.end_bytes)
-            & (other.start_bytes < self.end_bytes)
-            & (self.file == other.file)
-    }
 }
 
 /// The slots of one worker.
@@ -51,8 +30,7 @@ pub(super) struct SlotQueue<'arena> {
     /// Slots beyond that.
     parked: Vec<Slot<'arena>>,
     flights: Box<[Option<Flight>]>,
-    /// Of each slot, where the last operation lies that was not to overlap others.
-    places: Box<[Place]>,
+    places: Places,
     /// Slots queued since the last submission.
     queued: Vec<usize>,
     /// Operations begun since the last submission; the rest of a short transfer does not count.
@@ -72,7 +50,7 @@ impl<'arena> SlotQueue<'arena> {
             depth: depth as u32,
             parked: Vec::with_capacity(depth),
             flights: vec![None; depth].into_boxed_slice(),
-            places: vec![Place::default(); depth].into_boxed_slice(),
+            places: Places::new(depth),
             queued: Vec::with_capacity(depth),
             begun: 0,
             unmeasured: 0,
@@ -185,19 +163,12 @@ impl<'arena> SlotQueue<'arena> {
     /// Whether an operation for the slot of this index, which is in no list at the moment, overlaps one in flight. If not, it
     /// is taken to be the next in that slot.
     pub(super) fn overlaps(&mut self, index: usize, op: &Op) -> bool {
-        let place = Place::of(op);
         let is_free = |other: usize| self.free.iter().any(|slot| slot.index() == other);
-        let overlaps = self.places.iter().enumerate().any(|(other, it)| {
+        let overlaps = |other: usize| {
             // A slot keeps its last operation after that has completed.
-            it.may_meet(&place)
-                && other != index
-                && self.flights[other].as_ref().is_some_and(|flight| flight.op.whole().overlaps(op))
-                && !is_free(other)
-        });
-        if !overlaps {
-            self.places[index] = place;
-        }
-        overlaps
+            self.flights[other].as_ref().is_some_and(|flight| flight.op.whole().overlaps(op)) && !is_free(other)
+        };
+        !self.places.enter(index, op, overlaps)
     }
 
     /// Ends an operation and frees its slot.

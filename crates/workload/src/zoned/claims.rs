@@ -3,6 +3,8 @@
 //! Invariant: a claim is found by its operation, by the rest of one that was short, and by an append wherever in the zone it
 //! went.
 
+use std::collections::VecDeque;
+
 use fiord_plan::{Action, FileIndex, Op};
 
 /// Writes and trims that a job may have in flight; one that wants more waits.
@@ -16,12 +18,12 @@ pub(super) struct Claim {
     pub(super) write_bytes: u64,
 }
 
-/// Those of a job.
-pub(super) struct Claims(Vec<Claim>);
+/// Those of a job, about in the order in which they were made: most end in it, so that the first is the one sought.
+pub(super) struct Claims(VecDeque<Claim>);
 
 impl Claims {
     pub(super) fn new() -> Claims {
-        Claims(Vec::with_capacity(CLAIMS_MAX))
+        Claims(VecDeque::with_capacity(CLAIMS_MAX))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -33,7 +35,7 @@ impl Claims {
     }
 
     pub(super) fn push(&mut self, file: usize, zone: usize, write_bytes: u64) {
-        self.0.push(Claim { file: file as FileIndex, zone, write_bytes });
+        self.0.push_back(Claim { file: file as FileIndex, zone, write_bytes });
     }
 
     /// The place of the claim of an operation in this zone; `None` for one that claims none.
@@ -50,11 +52,31 @@ impl Claims {
     /// The claim of an operation in this zone, which has ended.
     pub(super) fn take(&mut self, op: &Op, zone: usize) -> Option<Claim> {
         let place = self.place_of(op, zone)?;
-        Some(self.0.swap_remove(place))
+        self.0.swap_remove_front(place)
     }
 
     /// Any claim, of an operation that will not be issued any more.
     pub(super) fn pop(&mut self) -> Option<Claim> {
-        self.0.pop()
+        self.0.pop_back()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_found_in_whatever_order_operations_end() {
+        let op = |zone: u64| Op::new(Action::Write, 0, zone * 100, zone + 1);
+        for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3]] {
+            let mut claims = Claims::new();
+            (0..5).for_each(|zone| claims.push(0, zone, zone as u64 + 1));
+            for (ended, zone) in order.into_iter().enumerate() {
+                let taken = claims.take(&op(zone), zone as usize);
+                assert_eq!(taken.map(|claim| claim.zone), Some(zone as usize), "{order:?}");
+                assert!(claims.take(&op(zone), zone as usize).is_none(), "it is there once");
+                assert_eq!(claims.is_empty(), ended == 4);
+            }
+        }
     }
 }

@@ -112,11 +112,10 @@ impl ZonedFile {
         };
     }
 
-    /// Whether the block at this byte, counted in blocks of this length from the start of its zone, is one that the zone
-    /// has room for.
-    pub(super) fn holds(&self, offset_bytes: u64, block_bytes: u64) -> bool {
-        let zone = self.table.zone_of(offset_bytes);
-        self.zones().contains(&zone) && {
+    /// Whether this byte lies in the zone, and its block, counted in blocks of this length from the zone's start, is one
+    /// that the zone has room for.
+    pub(super) fn holds(&self, zone: usize, offset_bytes: u64, block_bytes: u64) -> bool {
+        self.table.holds(zone, offset_bytes) && {
             let layout = self.table.layout(zone);
             let block = (offset_bytes - layout.start_bytes) / block_bytes;
             (block + 1) * block_bytes <= layout.capacity_bytes

@@ -664,7 +664,7 @@ impl ZonedSource {
         let shortest_bytes = self.sizes.min(Direction::Write, true);
         for _ in 0..DRAWS {
             let (zone, offset_bytes) = self.draw(file, Direction::Write)?;
-            if self.files[file].holds(offset_bytes, shortest_bytes) {
+            if self.files[file].holds(zone, offset_bytes, shortest_bytes) {
                 return Some(zone);
             }
         }

@@ -69,14 +69,31 @@ struct Zone {
     in_flight_bytes: AtomicU64,
 }
 
+impl Zone {
+    /// Bytes left of a zone whose word is `seen`, if it is to be closed because they are less than `shortest_bytes`.
+    #[inline]
+    fn closes(&self, seen: u64, shortest_bytes: u64) -> Option<u64> {
+        let left = self.layout.capacity_bytes.saturating_sub(seen & WRITTEN);
+        (seen & (BUSY | OPEN) == OPEN && left < shortest_bytes).then_some(left)
+    }
+}
+
+/// A counter in a cache line of its own: every job changes it with each write, and what lies beside it is only read.
+#[repr(align(128))]
+struct Apart(AtomicU64);
+
 /// The zones of a target.
 pub struct ZoneTable {
     zones: Box<[Zone]>,
+    /// Where the first zone begins.
+    first_bytes: u64,
+    /// Length of the first zone, which as a rule is that of all but the last.
+    usual_bytes: u64,
     /// Numbers of open zones, as many as may be open; empty without a limit.
     slots: Box<[AtomicU64]>,
     waiters: ZoneWaiters,
     /// Bytes written to sequential zones, or about to be.
-    data_bytes: AtomicU64,
+    data_bytes: Apart,
     is_device: bool,
 }
 
@@ -112,9 +129,11 @@ impl ZoneTable {
                 in_flight_bytes: AtomicU64::new(0),
             }
         };
+        let first_bytes = layout.first().map_or(0, |zone| zone.start_bytes);
+        let usual_bytes = layout.first().map_or(1, |zone| zone.length_bytes.max(1));
         let zones = layout.into_iter().enumerate().map(zone).collect();
-        let data_bytes = AtomicU64::new(data_bytes);
-        ZoneTable { zones, slots, waiters: ZoneWaiters::default(), data_bytes, is_device }
+        let data_bytes = Apart(AtomicU64::new(data_bytes));
+        ZoneTable { zones, first_bytes, usual_bytes, slots, waiters: ZoneWaiters::default(), data_bytes, is_device }
     }
 
     /// The same zones, whose jobs wait together with those of other targets.
@@ -145,7 +164,24 @@ impl ZoneTable {
     }
 
     /// The zone that holds this byte; the number of zones beyond the last.
+    #[inline]
     pub(crate) fn zone_of(&self, offset_bytes: u64) -> usize {
+        // Where it is if all zones are as long as the first; a search finds it otherwise.
+        let guess = ((offset_bytes - self.first_bytes.min(offset_bytes)) / self.usual_bytes) as usize;
+        if self.holds(guess, offset_bytes) { guess } else { self.search(offset_bytes) }
+    }
+
+    /// Whether this byte is one of the zone.
+    #[inline]
+    pub(crate) fn holds(&self, zone: usize, offset_bytes: u64) -> bool {
+        self.zones.get(zone).is_some_and(|zone| {
+            offset_bytes.wrapping_sub(zone.layout.start_bytes) < zone.layout.length_bytes
+        })
+    }
+
+    /// As `zone_of`, for zones of any lengths.
+    #[cold]
+    fn search(&self, offset_bytes: u64) -> usize {
         self.zones.partition_point(|zone| zone.layout.start_bytes + zone.layout.length_bytes <= offset_bytes)
     }
 
@@ -168,7 +204,7 @@ impl ZoneTable {
 
     /// Bytes written to sequential zones in all.
     pub(crate) fn data_bytes(&self) -> u64 {
-        self.data_bytes.load(Relaxed)
+        self.data_bytes.0.load(Relaxed)
     }
 
     /// Whether a zone is open.
@@ -212,7 +248,7 @@ impl ZoneTable {
             }
             return ClaimOutcome::Busy;
         }
-        self.data_bytes.fetch_add(length_bytes, Relaxed);
+        self.data_bytes.0.fetch_add(length_bytes, Relaxed);
         ClaimOutcome::At(one.layout.start_bytes + written)
     }
 
@@ -242,7 +278,7 @@ impl ZoneTable {
         let one = &self.zones[zone];
         if self.is_device {
             one.state.fetch_sub(length_bytes, AcqRel);
-            self.data_bytes.fetch_sub(length_bytes, Relaxed);
+            self.data_bytes.0.fetch_sub(length_bytes, Relaxed);
         }
         one.in_flight_bytes.fetch_sub(length_bytes, AcqRel);
         let device = device.filter(|_| recover);
@@ -250,7 +286,7 @@ impl ZoneTable {
             let before = self.claimed_bytes(zone);
             let asked = device.and_then(|device| device.written_bytes(one.layout.start_bytes).ok());
             let now = asked.unwrap_or(before);
-            self.data_bytes.fetch_add(now.wrapping_sub(before), Relaxed);
+            self.data_bytes.0.fetch_add(now.wrapping_sub(before), Relaxed);
             one.state.store(one.state.load(Acquire) & !WRITTEN | now, Release);
             self.release(zone);
         }
@@ -279,6 +315,7 @@ impl ZoneTable {
     ///
     /// # Errors
     /// The device's errno, if the zone had to be finished.
+    #[inline]
     pub(crate) fn close_if_full(
         &self,
         zone: usize,
@@ -286,11 +323,20 @@ impl ZoneTable {
         device: OpenDevice<'_>,
     ) -> Result<(), Errno> {
         let one = &self.zones[zone];
+        // Most calls end here. What they miss is left to whoever changes the word next: who makes a zone full, or gives it
+        // back after `take`, asks again, as does each write when it completes.
+        if one.closes(one.state.load(Acquire), shortest_bytes).is_none() {
+            return Ok(());
+        }
+        self.close(one, zone, shortest_bytes, device)
+    }
+
+    #[cold]
+    fn close(&self, one: &Zone, zone: usize, shortest_bytes: u64, device: OpenDevice<'_>) -> Result<(), Errno> {
         let left = loop {
             let seen = one.state.load(Acquire);
-            let left = one.layout.capacity_bytes.saturating_sub(seen & WRITTEN);
-            let closes = seen & (BUSY | OPEN) == OPEN && left < shortest_bytes;
-            if !closes || one.state.compare_exchange(seen, seen | BUSY, AcqRel, Acquire).is_err() {
+            let Some(left) = one.closes(seen, shortest_bytes) else { return Ok(()) };
+            if one.state.compare_exchange(seen, seen | BUSY, AcqRel, Acquire).is_err() {
                 return Ok(());
             }
             let has_writes = || self.is_device && one.in_flight_bytes.load(Acquire) > 0;
@@ -345,7 +391,7 @@ impl ZoneTable {
         if seen & OPEN != 0 {
             self.free_slot(zone);
         }
-        self.data_bytes.fetch_sub(seen & WRITTEN, Relaxed);
+        self.data_bytes.0.fetch_sub(seen & WRITTEN, Relaxed);
         one.state.store(0, Release);
     }
 
@@ -401,4 +447,51 @@ impl std::fmt::Debug for ZoneTable {
 /// The greatest common divisor.
 pub(crate) fn divisor(one: u64, other: u64) -> u64 {
     if other == 0 { one } else { divisor(other, one % other) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fiord_stats::Random;
+
+    /// Zones of these lengths, one behind the other.
+    fn table(first_bytes: u64, lengths: &[u64]) -> ZoneTable {
+        let mut start_bytes = first_bytes;
+        let layout = |length_bytes: &u64| {
+            let layout = ZoneLayout {
+                start_bytes,
+                length_bytes: *length_bytes,
+                capacity_bytes: *length_bytes,
+                written_bytes: 0,
+                is_open: false,
+                is_sequential: true,
+            };
+            start_bytes += length_bytes;
+            layout
+        };
+        ZoneTable::new(lengths.iter().map(layout).collect(), None, false)
+    }
+
+    #[test]
+    fn a_zone_is_found_as_by_a_search_whatever_the_lengths() {
+        let mut random = Random::new(7);
+        for round in 0..200 {
+            // Equal ones but for the last, or of any lengths; the first zone begins at 0 or behind it.
+            let count = random.below(20) as usize;
+            let mut lengths: Vec<u64> =
+                (0..count).map(|_| if round % 2 == 0 { 64 } else { 1 + random.below(64) }).collect();
+            lengths.extend([1 + random.below(64)].iter().filter(|_| round % 4 < 2));
+            let first_bytes = random.below(3) * 50;
+            let zones = table(first_bytes, &lengths);
+            let end_bytes = first_bytes + lengths.iter().sum::<u64>();
+            for offset_bytes in (0..end_bytes + 70).chain([u64::MAX]) {
+                let searched = zones.search(offset_bytes);
+                assert_eq!(zones.zone_of(offset_bytes), searched, "{offset_bytes} of {first_bytes} {lengths:?}");
+                let holds: Vec<usize> =
+                    (0..lengths.len() + 1).filter(|zone| zones.holds(*zone, offset_bytes)).collect();
+                let is_within = (first_bytes..end_bytes).contains(&offset_bytes);
+                assert_eq!(holds, if is_within { vec![searched] } else { vec![] });
+            }
+        }
+    }
 }

@@ -98,6 +98,10 @@ impl Work<'_> {
             // No trim without its write, and a write that is owed is late already.
             return (op.action == Action::Trim && !self.owes_write).then_some(0);
         }
+        if op.due_ns == 0 && self.limiter.is_none() {
+            // The loop has begun, and nothing else is asked than the flow.
+            return self.flow_of(op)?.wait_ns();
+        }
         let due_in_ns = (self.began_ns + op.due_ns).saturating_sub(now_ns);
         let limiter = self.limiter.as_ref().filter(|_| op.purpose.rules().is_paced);
         let pause = limiter.and_then(|limiter| limiter.pause(op, now_ns));
