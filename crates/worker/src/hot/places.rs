@@ -114,9 +114,12 @@ mod tests {
     fn it_finds_what_a_comparison_with_each_operation_finds() {
         const DEPTH: usize = 8;
         // Lengths of the first operation and of the others, and where they may begin: of less than a cell to many.
-        for (first_bytes, most_bytes, room_bytes) in
-            [(4096, 4096, 1 << 17), (4096, 9000, 1 << 20), (512, 1 << 16, 1 << 21), (1 << 16, 1 << 17, 1 << 23)]
-        {
+        for (first_bytes, most_bytes, room_bytes) in [
+            (4096, 4096, 1 << 17),
+            (4096, 9000, 1 << 20),
+            (512, 1 << 16, 1 << 21),
+            (1 << 16, 1 << 17, 1 << 23),
+        ] {
             let (mut places, mut random) = (Places::new(DEPTH), Random::new(first_bytes));
             let mut flights: [Option<Op>; DEPTH] = [None; DEPTH];
             let mut found = [0; 2];

@@ -166,7 +166,8 @@ impl<'arena> SlotQueue<'arena> {
         let is_free = |other: usize| self.free.iter().any(|slot| slot.index() == other);
         let overlaps = |other: usize| {
             // A slot keeps its last operation after that has completed.
-            self.flights[other].as_ref().is_some_and(|flight| flight.op.whole().overlaps(op)) && !is_free(other)
+            self.flights[other].as_ref().is_some_and(|flight| flight.op.whole().overlaps(op))
+                && !is_free(other)
         };
         !self.places.enter(index, op, overlaps)
     }

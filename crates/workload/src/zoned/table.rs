@@ -133,7 +133,15 @@ impl ZoneTable {
         let usual_bytes = layout.first().map_or(1, |zone| zone.length_bytes.max(1));
         let zones = layout.into_iter().enumerate().map(zone).collect();
         let data_bytes = Apart(AtomicU64::new(data_bytes));
-        ZoneTable { zones, first_bytes, usual_bytes, slots, waiters: ZoneWaiters::default(), data_bytes, is_device }
+        ZoneTable {
+            zones,
+            first_bytes,
+            usual_bytes,
+            slots,
+            waiters: ZoneWaiters::default(),
+            data_bytes,
+            is_device,
+        }
     }
 
     /// The same zones, whose jobs wait together with those of other targets.
@@ -174,9 +182,9 @@ impl ZoneTable {
     /// Whether this byte is one of the zone.
     #[inline]
     pub(crate) fn holds(&self, zone: usize, offset_bytes: u64) -> bool {
-        self.zones.get(zone).is_some_and(|zone| {
-            offset_bytes.wrapping_sub(zone.layout.start_bytes) < zone.layout.length_bytes
-        })
+        self.zones
+            .get(zone)
+            .is_some_and(|zone| offset_bytes.wrapping_sub(zone.layout.start_bytes) < zone.layout.length_bytes)
     }
 
     /// As `zone_of`, for zones of any lengths.
@@ -332,7 +340,13 @@ impl ZoneTable {
     }
 
     #[cold]
-    fn close(&self, one: &Zone, zone: usize, shortest_bytes: u64, device: OpenDevice<'_>) -> Result<(), Errno> {
+    fn close(
+        &self,
+        one: &Zone,
+        zone: usize,
+        shortest_bytes: u64,
+        device: OpenDevice<'_>,
+    ) -> Result<(), Errno> {
         let left = loop {
             let seen = one.state.load(Acquire);
             let Some(left) = one.closes(seen, shortest_bytes) else { return Ok(()) };
@@ -486,7 +500,11 @@ mod tests {
             let end_bytes = first_bytes + lengths.iter().sum::<u64>();
             for offset_bytes in (0..end_bytes + 70).chain([u64::MAX]) {
                 let searched = zones.search(offset_bytes);
-                assert_eq!(zones.zone_of(offset_bytes), searched, "{offset_bytes} of {first_bytes} {lengths:?}");
+                assert_eq!(
+                    zones.zone_of(offset_bytes),
+                    searched,
+                    "{offset_bytes} of {first_bytes} {lengths:?}"
+                );
                 let holds: Vec<usize> =
                     (0..lengths.len() + 1).filter(|zone| zones.holds(*zone, offset_bytes)).collect();
                 let is_within = (first_bytes..end_bytes).contains(&offset_bytes);
