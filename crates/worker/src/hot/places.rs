@@ -97,7 +97,7 @@ impl Places {
         let last_byte = place.end_bytes.saturating_sub(1).max(place.start_bytes);
         let numbers = [place.start_bytes >> self.cell_bits, last_byte >> self.cell_bits];
         let hash = |number: u64| {
-            let mixed = (number ^ u64::from(place.file) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mixed = (number ^ (u64::from(place.file) << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             (mixed >> 32) as usize & (self.cells.len() - 1)
         };
         (numbers[1] - numbers[0] <= 1).then(|| numbers.map(hash))
