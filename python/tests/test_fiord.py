@@ -3,6 +3,9 @@
 Invariant: they need the standard library alone, write below a temporary directory, and assert no time or rate.
 """
 
+import contextlib
+import importlib.util
+import io
 import json
 import math
 import os
@@ -231,6 +234,21 @@ class Pandas(InDirectory):
         else:
             self.assertIsInstance(report.to_pandas(), pandas.DataFrame)
             self.assertEqual(report.to_pandas()["p99_ns"][0], report.jobs[0].read.clat.percentile(99))
+
+
+class Guide(InDirectory):
+    def test_the_examples_of_the_guide_run(self) -> None:
+        guide = pathlib.Path(__file__).parents[2] / "docs" / "python.md"
+        examples = re.findall(r"^```python\n(.*?)^```$", guide.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+        self.assertGreater(len(examples), 4)
+        names: Dict[str, Any] = {}
+        has_pandas = importlib.util.find_spec("pandas") is not None
+        for at, example in enumerate(examples):
+            if example.startswith("# needs pandas") and not has_pandas:
+                continue
+            with self.subTest(example=at), contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(example, f"{guide}, example {at}", "exec"), names)
+        self.assertIn(names["comparison"].status, (0, 6, 8))
 
 
 if __name__ == "__main__":

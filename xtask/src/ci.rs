@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use crate::stage::{self, Share, StageResult, Stages};
 use crate::{
     browser, compat, dist, fleet, fmt, fuzz, guest, install, instructions, mutants, repo, servers,
-    stage_times, targets, test_run, tidy, unused,
+    stage_times, targets, test_run, tidy, unused, wheel,
 };
 
 const FUZZ_SECONDS_PER_TARGET: u32 = 4;
@@ -41,6 +41,7 @@ const STAGES: &[Stage] = &[
     Stage("fleet", Beside, |gate| gate.with_binary(fleet::stage)),
     Stage("guest", Beside, |gate| gate.with_binary(guest::stage)),
     Stage("browser", Alone, |gate| gate.with_binary(browser::stage)),
+    Stage("install", Alone, |gate| gate.with_binary(wheel::stage)),
     Stage("clippy", Alone, |_| {
         cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])
     }),

@@ -36,6 +36,15 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
             ("mandoc", "/usr/bin/mandoc"),
         ],
     ),
+    (
+        &["install"],
+        &[
+            ("python3", "/usr/bin/python3"),
+            ("python3-venv", "/usr/share/doc/python3-venv"),
+            ("busybox", "/usr/bin/busybox"),
+            ("curl", "/usr/bin/curl"),
+        ],
+    ),
     (&["servers"], SERVERS),
     (&["fleet"], FLEET),
     (&["instructions"], &[("valgrind", "/usr/bin/valgrind")]),

@@ -28,6 +28,7 @@ mod targets;
 mod test_run;
 mod tidy;
 mod unused;
+mod wheel;
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};

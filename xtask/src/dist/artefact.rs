@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::binary::{PROFILE, TARGET};
 use super::tree::{Tree, said};
-use crate::{repo, stage};
+use crate::{repo, stage, wheel};
 
 /// Something to make.
 pub struct Artefact {
@@ -24,7 +24,7 @@ pub struct Artefact {
     pub make: fn(&Tree) -> Result<PathBuf, String>,
 }
 
-pub static ALL: [Artefact; 4] = [
+pub static ALL: [Artefact; 5] = [
     Artefact { name: "archive", probe: &["tar", "--version"], install: "apt-get install tar", make: archive },
     DEB,
     Artefact {
@@ -38,6 +38,12 @@ pub static ALL: [Artefact; 4] = [
         probe: &["buildah", "--version"],
         install: "apt-get install buildah",
         make: image,
+    },
+    Artefact {
+        name: "wheel",
+        probe: &["python3", "--version"],
+        install: "apt-get install python3",
+        make: |tree| wheel::build(&tree.binary, &directory()?),
     },
 ];
 

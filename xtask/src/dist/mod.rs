@@ -27,8 +27,9 @@ Builds fiord for x86_64-unknown-linux-musl, and packages it in target/packages:
   deb       a Debian package (needs cargo-deb)
   rpm       an RPM package (needs cargo-generate-rpm)
   image     a container image in an OCI archive, made without a daemon (needs buildah)
+  wheel     a Python package with the binary and the module of python/ (needs python3)
 
-and SHA256SUMS of them. Without a name it makes all four; cargo x ci --install installs what they need.
+and SHA256SUMS of them. Without a name it makes all five; cargo x ci --install installs what they need.
 
   --quick       hardly optimises the binary, to save time: for trying the packages out
   --record      writes sizes and times of everything to docs/install.md, and the bytes by crate to bench/binary.json
