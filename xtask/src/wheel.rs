@@ -16,7 +16,8 @@ use crate::tally::{Counts, Tally};
 const OLDEST_MINOR: u32 = 9;
 
 /// Tells the release of a Python 3 that can make environments, as a minor number.
-const PROBE: &str = "import sys, venv, ensurepip; assert sys.version_info[0] == 3; print(sys.version_info[1])";
+const PROBE: &str =
+    "import sys, venv, ensurepip; assert sys.version_info[0] == 3; print(sys.version_info[1])";
 
 /// Builds the wheel of this binary in a directory.
 ///
