@@ -239,7 +239,10 @@ class Pandas(InDirectory):
 class Guide(InDirectory):
     def test_the_examples_of_the_guide_run(self) -> None:
         guide = pathlib.Path(__file__).parents[2] / "docs" / "python.md"
-        examples = re.findall(r"^```python\n(.*?)^```$", guide.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+        # What a disk does is not of interest here.
+        text = guide.read_text("utf-8").replace('"filename": "data"', '"ioengine": "null"')
+        text = text.replace("filename=data", "ioengine=null")
+        examples = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
         self.assertGreater(len(examples), 4)
         names: Dict[str, Any] = {}
         has_pandas = importlib.util.find_spec("pandas") is not None
