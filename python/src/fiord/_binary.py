@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -83,7 +82,8 @@ def call(
             out, said = process.communicate(stdin, timeout)
         except (subprocess.TimeoutExpired, KeyboardInterrupt) as why:
             by_us = isinstance(why, KeyboardInterrupt)
-            process.send_signal(signal.SIGINT)
+            # Not SIGINT, which a program that was started in the background ignores, and so would this one.
+            process.terminate()
             out, said = process.communicate()
     except BaseException:
         process.kill()
