@@ -9,16 +9,19 @@ use fiord_report::Code;
 
 use crate::bench::page as performance;
 use crate::repo;
+use crate::schemas;
 use crate::tidy::doors;
 
 /// Every generated page: path and text.
-fn pages() -> Result<Vec<(&'static str, String)>, String> {
+fn pages() -> Result<Vec<(String, String)>, String> {
     let mut pages = vec![
         ("docs/options.md", reference::options_markdown()),
         ("docs/engines.md", engines_page()),
         ("docs/findings.md", findings_page()),
     ];
     pages.extend(performance::pages()?);
+    let mut pages: Vec<_> = pages.into_iter().map(|(path, text)| (path.to_string(), text)).collect();
+    pages.extend(schemas::pages(&repo::read("docs/json.md").ok_or("docs/json.md: not there")?)?);
     Ok(pages)
 }
 
@@ -135,7 +138,7 @@ pub fn run() -> Result<(), String> {
         &repo::output_of(repo::cargo(&["run", "--quiet", "-p", "fiord", "--", "help", "--man"]))?,
     )?;
     for (path, text) in pages()? {
-        put(path, &text)?;
+        put(&path, &text)?;
     }
     let page = repo::read("ARCHITECTURE.md").ok_or("ARCHITECTURE.md: not there")?;
     put("ARCHITECTURE.md", &doors::with_table(&page)?)
@@ -155,7 +158,7 @@ mod tests {
 
     #[test]
     fn committed_pages_are_up_to_date() {
-        let stale: Vec<&str> = pages()
+        let stale: Vec<String> = pages()
             .unwrap()
             .into_iter()
             .filter(|(path, text)| repo::read(path).as_deref() != Some(text.as_str()))

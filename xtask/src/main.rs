@@ -20,6 +20,7 @@ mod marked;
 mod mutants;
 mod process;
 mod repo;
+mod schemas;
 mod servers;
 mod stage;
 mod stage_times;

@@ -7,7 +7,8 @@ use std::path::Path;
 use fiord_testing::{need, skip};
 use serde_json::Value;
 
-use crate::common::study::{assert_documented, fio_takes, is_empty};
+use crate::common::schema::assert_documented;
+use crate::common::study::{fio_takes, is_empty};
 use crate::common::{Dir, Mount, assert_fits_terminal, direct_works_in, finish, fiord, signal, start, until};
 
 /// Every run for a tenth of a second, on a small file.
@@ -20,7 +21,7 @@ fn the_search_ends_and_its_document_has_the_documented_keys() {
     let ran = dir.run(&format!("capacity --p50=30s --depth=4 {SHORT} --json --plot chart.svg"));
     ran.assert_success();
     let document = ran.json();
-    assert_documented(&document, &["Studies", "capacity"]);
+    assert_documented(&document, "capacity");
     assert_eq!((&document["study"], &document["complete"]), (&"capacity".into(), &true.into()));
     assert_eq!(document["bound_percentile"], Value::from(50.0));
     let rows = document["rows"].as_array().unwrap();
@@ -91,7 +92,7 @@ fn a_job_file_is_searched_as_it_is() {
     );
     let ran = dir.run("capacity --p50=30s mix.fio --no-history --time 100ms --json");
     let document = ran.assert_success().json();
-    assert_documented(&document, &["Studies", "capacity"]);
+    assert_documented(&document, "capacity");
     assert!(document["rows"].as_array().unwrap().len() > 2, "{document}");
     assert!(document["targets"][0]["capacity_iops"].as_u64() == document["capacity_iops"].as_u64());
     let first = &document["jobs"][0];

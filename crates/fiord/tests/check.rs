@@ -9,7 +9,8 @@ use std::path::Path;
 use fiord_testing::need;
 use serde_json::Value;
 
-use crate::common::study::{as_ordinary_user, assert_documented, public};
+use crate::common::schema::assert_documented;
+use crate::common::study::{as_ordinary_user, public};
 use crate::common::{
     Dir, LoopDevice, Mount, Ran, assert_fits_terminal, finish, fiord, helper, in_one_line, signal, start,
     until,
@@ -30,7 +31,7 @@ fn assert_judged(ran: &Ran, profile: &str) -> Value {
     let document = ran.json();
     assert_eq!((&document["study"], &document["profile"]), (&"check".into(), &profile.into()));
     assert_eq!(document["complete"], true, "{ran:?}");
-    assert_documented(&document, &["Studies", "check"]);
+    assert_documented(&document, "check");
     let rows = document["rows"].as_array().unwrap();
     let order = ["PASS", "MARGINAL", "FAIL", "CANNOT TELL"];
     let worst = rows
@@ -360,7 +361,7 @@ fn every_check_can_be_run() {
         let document = ran.json();
         assert_eq!(document["complete"], true, "{ran:?}");
         assert!(matches!(ran.status, Some(0 | 4)), "{ran:?}");
-        assert_documented(&document, &["Studies", "check"]);
+        assert_documented(&document, "check");
         assert!(is_empty(dir.path()), "{name}");
     }
 }
@@ -389,7 +390,7 @@ fn conditions_decide_the_status_of_runs_and_studies() {
     let ran = dir.run(&format!("{study} --fail-if=write.iops>0.1"));
     let document = ran.json();
     assert_eq!(document["conditions"][0]["decision"], "holds", "{ran:?}");
-    assert_documented(&document, &["Studies", "check"]);
+    assert_documented(&document, "check");
     ran.assert_status(if document["verdict"] == "FAIL" { 4 } else { 8 });
     dir.run(&format!("{study} --fail-if=nonsense")).assert_status(1);
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::study::assert_documented;
+use crate::common::schema::assert_documented;
 use crate::common::{Dir, direct_works_in, finish, fiord, run_with_input, start};
 
 const JOB: &str = "--name=job --ioengine=null --rw=randrw --bs=4k --size=1m";
@@ -340,7 +340,7 @@ fn help_lists_and_explains_the_subcommands() {
 fn every_subcommand_prints_json() {
     let dir = Dir::new();
     let document = dir.run("help --json").assert_success().json();
-    assert_documented(&document, &["help"]);
+    assert_documented(&document, "help");
     let subcommands = document["subcommands"].as_array().unwrap();
     let has_json = |subcommand: &Value| {
         subcommand["options"].as_array().unwrap().iter().any(|option| option["name"] == "json")
@@ -362,7 +362,7 @@ fn every_subcommand_prints_json() {
     assert_eq!(one["subcommands"].as_array().unwrap().iter().collect::<Vec<_>>(), below);
     dir.run("help --json --man").assert_status(1);
     let script = dir.run("completions --json fish").assert_success().json();
-    assert_documented(&script, &["completions"]);
+    assert_documented(&script, "completions");
     assert_eq!(script["shell"], "fish");
     assert_eq!(script["script"], dir.run("completions fish").assert_success().stdout);
 }

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::process::Command;
 
-use crate::common::study::assert_documented;
+use crate::common::schema::assert_documented;
 use crate::common::{Dir, Ran, assert_fits_terminal, finish, fiord, in_one_line, run_with_input, start};
 
 const JOB: &str = "--name=job --ioengine=null --rw=randread --bs=4k --size=4m";
@@ -213,7 +213,7 @@ fn studies_are_compared_row_by_row() {
     ]);
     assert_fits_terminal(&ran.stdout);
     let document = home.run("compare one two --json").assert_success().json();
-    assert_documented(&document, &["compare"]);
+    assert_documented(&document, "compare");
     assert_eq!(document["rows"][0]["row"], "4k read");
 }
 
@@ -277,7 +277,7 @@ fn every_form_has_the_same_figures() {
     home.write("slow.json", &report(16_000, 1800, true, ""));
     let line = "compare fast.json slow.json";
     let document = home.run(&format!("{line} --json --fail-if=read.iops<-50%")).assert_success().json();
-    assert_documented(&document, &["compare"]);
+    assert_documented(&document, "compare");
     let change = document["rows"][0]["change_percent"].as_f64().unwrap();
     assert!((change + 20.0).abs() < 1e-6, "{change}");
     assert_eq!(document["rows"][0]["verdict"], "worse");

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use fiord_testing::need;
 
-use crate::common::study::assert_documented;
+use crate::common::schema::assert_documented;
 use crate::common::{Dir, LoopDevice, Mount, Ran, finish, fiord, signal, start, until};
 
 const RUN: &str = "crash-test run data --journal - --size 1M --per-sync 16 --syncs 40";
@@ -58,7 +58,7 @@ fn what_was_synced_and_is_lost_is_named_with_its_kind() {
         dir.write(DATA, bytes);
         let ran = check(&dir);
         ran.assert_status(7);
-        assert_documented(&ran.json(), &["crash-test"]);
+        assert_documented(&ran.json(), "crash-test");
         ran.json()["losses"].as_array().unwrap().clone()
     };
     let all = losses(&[]);
@@ -103,7 +103,7 @@ fn json_of_a_run_says_what_was_written_and_what_ended_it() {
     let dry = dir.run(&format!("{line} --journal - --dry-run")).assert_success().json();
     assert_eq!((&dry["syncs"], &dry["size_bytes"]), (&serde_json::Value::Null, &(1 << 20).into()));
     let document = dir.run(&format!("{line} --journal tmpfs/journal --syncs 3")).assert_success().json();
-    assert_documented(&document, &["crash-test run"]);
+    assert_documented(&document, "crash-test-run");
     assert_eq!((&document["syncs"], &document["ended_by"]), (&3.into(), &serde_json::Value::Null));
     std::fs::remove_file(dir.join(DATA)).unwrap();
     let running = start(fiord(dir.path(), &format!("{line} --journal tmpfs/another")));

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use fiord_testing::need;
 
-use crate::common::study::assert_documented;
+use crate::common::schema::assert_documented;
 use crate::common::{
     Dir, Mount, Ran, assert_fits_terminal, finish, fiord, in_one_line, run_with_input, start, until_working,
 };
@@ -40,7 +40,7 @@ fn a_recorded_run_is_explained_with_its_own_findings() {
         .collect();
     let explained = finish(start(with_history("explain --json")));
     let explained = explained.assert_success().json();
-    assert_documented(&explained, &["explain"]);
+    assert_documented(&explained, "explain");
     let said: Vec<&str> = explained["findings"]
         .as_array()
         .unwrap()
@@ -104,7 +104,7 @@ fn a_study_is_explained_with_its_conclusion_and_its_figures() {
     );
     assert!(text.contains(document["conclusion"].as_str().unwrap()), "{text}");
     let explained = with_history("explain last --json").assert_success().json();
-    assert_documented(&explained, &["explain (a study)"]);
+    assert_documented(&explained, "explain-study");
     let rows = explained["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2, "{explained}");
     for (row, of) in rows.iter().zip(document["rows"].as_array().unwrap()) {
@@ -240,7 +240,7 @@ fn old_text_is_explained_with_what_is_damaged_and_what_was_not_checked() {
     // Without the damage, samples and disks are judged as well.
     dir.write("second", second.replace("20000mse\n", "20000msec\n"));
     let json = dir.run("explain second --json").assert_success().json();
-    assert_documented(&json, &["explain"]);
+    assert_documented(&json, "explain");
     let codes: Vec<&str> =
         json["findings"].as_array().unwrap().iter().map(|found| found["code"].as_str().unwrap()).collect();
     assert_eq!(codes, ["cache-served", "not-steady", "slow-io"], "{json}");

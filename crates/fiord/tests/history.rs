@@ -11,7 +11,7 @@ use fiord_store::{Conclusion, Draft, Headline, History, RunFacts, RunKind};
 use fiord_testing::need;
 use serde_json::Value;
 
-use crate::common::study::assert_documented;
+use crate::common::schema::assert_documented;
 use crate::common::{Dir, LoopDevice, Mount, Ran, assert_fits_terminal, finish, fiord, signal, start, until};
 
 const JOB: &str = "--name=job --ioengine=null --rw=randrw --bs=4k --size=1m";
@@ -45,7 +45,7 @@ impl Home {
 
     fn runs(&self) -> Vec<Value> {
         let document = self.run("history --json").assert_success().json();
-        assert_documented(&document, &["history"]);
+        assert_documented(&document, "history");
         document["runs"].as_array().unwrap().clone()
     }
 }
@@ -153,7 +153,7 @@ fn runs_are_deleted_by_number_by_age_and_all_at_once() {
     home.run("history rm 99 2").assert_status(1).assert_prints(&["there is no run 99"]);
     assert_eq!(home.runs().len(), 5, "all or none");
     let removed = home.run("history rm 2 last --json").assert_success().json();
-    assert_documented(&removed, &["history rm"]);
+    assert_documented(&removed, "history-rm");
     assert_eq!(removed["forgotten"], 2);
     assert_eq!(home.runs().iter().map(|run| run["id"].clone()).collect::<Vec<_>>(), [4, 3, 1]);
     assert_eq!(home.run("history rm --older-than=1d").assert_success().stdout, "0 runs deleted\n");

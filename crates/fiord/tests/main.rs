@@ -54,6 +54,7 @@ mod quick;
 mod repeat;
 mod report;
 mod scale;
+mod schemas;
 mod secrets;
 mod signals;
 mod space;

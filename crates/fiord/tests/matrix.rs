@@ -5,9 +5,8 @@
 use fiord_testing::need;
 use serde_json::Value;
 
-use crate::common::study::{
-    as_ordinary_user, assert_documented, assert_fits, column, fio_takes, is_empty, masked, public,
-};
+use crate::common::schema::assert_documented;
+use crate::common::study::{as_ordinary_user, assert_fits, column, fio_takes, is_empty, masked, public};
 use crate::common::{Dir, LoopDevice, Mount, in_one_line};
 
 /// Every row for a tenth of a second, on small files.
@@ -72,7 +71,7 @@ fn json_has_the_documented_keys_and_every_row() {
     let ran = dir.run(&format!("matrix --json {SHORT} --depth 4"));
     ran.assert_success();
     let document = ran.json();
-    assert_documented(&document, &["Studies", "matrix"]);
+    assert_documented(&document, "matrix");
     assert_measured(&document, &TESTS);
     assert_eq!((&document["study"], &document["rows"][0]["depth"]), (&"matrix".into(), &4.into()));
 }
@@ -106,7 +105,7 @@ fn a_device_is_only_read() {
     let device = need!(LoopDevice::new(&dir, 32 << 20));
     let before = dir.contents();
     let document = dir.run(&format!("matrix --json {SHORT} {}", device.path)).json();
-    assert_documented(&document, &["Studies", "matrix"]);
+    assert_documented(&document, "matrix");
     let reading: Vec<&str> = TESTS.into_iter().filter(|name| name.ends_with("read")).collect();
     assert_measured(&document, &reading);
     assert!(dir.contents() == before, "a device that is not the study's own was written to");

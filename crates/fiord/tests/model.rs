@@ -6,7 +6,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::study::assert_documented;
+use crate::common::schema::assert_documented;
 use crate::common::{Dir, Ran, assert_fits_terminal, finish, fiord, run_with_input, start};
 
 /// A database: a log of small synced appends, and reads of a table of which some blocks are hot.
@@ -36,7 +36,7 @@ fn a_recording_becomes_a_job_file_that_does_the_same() {
     let dir = Dir::new();
     recorded(&dir, "--rw=randrw --rwmixread=70 --bs=8k --size=32m --io_size=16m --fdatasync=4");
     let document = run(&dir, "model t --json").assert_success().json();
-    assert_documented(&document, &["model"]);
+    assert_documented(&document, "model");
     assert_eq!(document["close"], true, "{}", document["sentence"]);
     let options = ["rw", "bs", "fdatasync"].map(|name| option(&document, 0, name).unwrap());
     assert_eq!(options, ["randrw", "8k", "4"]);

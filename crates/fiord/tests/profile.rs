@@ -5,7 +5,8 @@
 use fiord_testing::need;
 use serde_json::Value;
 
-use crate::common::study::{as_ordinary_user, assert_documented, assert_fits, is_empty, public};
+use crate::common::schema::assert_documented;
+use crate::common::study::{as_ordinary_user, assert_fits, is_empty, public};
 use crate::common::{Dir, LoopDevice, Mount, direct_works_in, finish, fiord, signal, start, until};
 
 /// The rows of one variant.
@@ -19,7 +20,7 @@ fn buffered_and_direct_writes_are_shown_side_by_side() {
     need!(direct_works_in(dir.path()));
     let line = "profile --rw=write --bs=4k --size=8m --time=4 --repeat=2 --json -- vary direct=0,1";
     let document = dir.run(line).json();
-    assert_documented(&document, &["Studies", "profile"]);
+    assert_documented(&document, "profile");
     let processors = std::thread::available_parallelism().unwrap().get() as f64;
     for run in ["direct=0", "direct=1"] {
         let (all, parts): (Vec<&Value>, Vec<&Value>) =

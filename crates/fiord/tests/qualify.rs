@@ -9,7 +9,8 @@ use fiord_lab::qualify::window::{WINDOW_ROUNDS, Window};
 use fiord_testing::need;
 use serde_json::{Value, json};
 
-use crate::common::study::{assert_documented, fio_takes};
+use crate::common::schema::assert_documented;
+use crate::common::study::fio_takes;
 use crate::common::{
     Dir, LoopDevice, Mount, Ran, assert_fits_terminal, finish, fiord, helper, signal, start, until,
 };
@@ -83,7 +84,7 @@ fn a_loop_device_is_qualified_and_no_other_is_touched() {
     let untouched = std::fs::read(&other.path).unwrap();
     let ran = dir.run(&format!("qualify {SHORT} --rounds 6 --json --overwrite {identity} {}", device.path));
     let document = ran.json();
-    assert_documented(&document, &["Studies", "qualify"]);
+    assert_documented(&document, "qualify");
     assert_eq!(document["target"]["overwritten"], Value::from(identity));
     assert_eq!(
         (&document["device_bytes"], &document["target"]["size_bytes"]),
@@ -227,7 +228,7 @@ fn a_killed_study_goes_on_where_it_was_and_its_windows_do_not_reach_back() {
     assert_eq!(ran.json()["complete"], Value::from(false), "an interruption leaves a report");
     let again = || finish(start(alone(&dir, &resumed)));
     let document = again().json();
-    assert_documented(&document, &["Studies", "qualify"]);
+    assert_documented(&document, "qualify");
     assert_eq!(document["complete"], Value::from(true));
     let test = &document["tests"][0];
     let first = test["interrupted_before_round"].as_u64().unwrap();
@@ -291,7 +292,7 @@ fn recovery_has_states_that_go_on_after_an_interruption() {
     assert!(first.stdout.contains("sequential"), "{first:?}");
     let ran = finish(start(alone(&dir, &format!("{line} --resume --json"))));
     let document = ran.assert_status(6).json();
-    assert_documented(&document, &["Studies", "qualify"]);
+    assert_documented(&document, "qualify");
     let states = document["states"].as_array().unwrap();
     let runs: Vec<u64> = states.iter().map(|state| state["runs"].as_u64().unwrap()).collect();
     assert_eq!(runs, [19, 14, 19, 14, 1, 14, 1, 14, 1, 14, 1, 14, 1]);

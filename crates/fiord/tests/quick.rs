@@ -8,9 +8,8 @@ use std::fs;
 use fiord_testing::need;
 use serde_json::Value;
 
-use crate::common::study::{
-    as_ordinary_user, assert_documented, assert_fits, column, fio_takes, is_empty, masked, public,
-};
+use crate::common::schema::assert_documented;
+use crate::common::study::{as_ordinary_user, assert_fits, column, fio_takes, is_empty, masked, public};
 use crate::common::{Dir, LoopDevice, Mount, finish, fiord, in_one_line, signal, start, until_at};
 
 /// Every row for a tenth of a second, on small files.
@@ -73,7 +72,7 @@ fn json_has_the_documented_keys_and_every_row() {
     let ran = dir.run(&format!("quick --json {SHORT} ."));
     ran.assert_success();
     let document = ran.json();
-    assert_documented(&document, &["Studies", "quick"]);
+    assert_documented(&document, "quick");
     assert_measured(&document, &ROWS);
     assert_eq!((&document["study"], &document["complete"]), (&"quick".into(), &true.into()));
     let target = &document["target"];
@@ -114,7 +113,7 @@ fn in_memory_it_reports_that_there_is_no_disk() {
     ran.assert_prints(&["Device  memory (no disk)\n", "This target is memory, not a disk"]);
     assert!(in_one_line(&ran.stdout).contains(": tmpfs, "), "{ran:?}");
     let document = dir.run(&format!("quick --json {SHORT} tmpfs")).json();
-    assert_documented(&document, &["Studies", "quick"]);
+    assert_documented(&document, "quick");
     assert_eq!(
         (&document["target"]["in_memory"], &document["target"]["devices"]),
         (&true.into(), &Value::Array(vec![]))
@@ -144,7 +143,7 @@ fn a_device_is_only_read_even_if_in_use() {
     let device = need!(LoopDevice::new(&dir, 32 << 20));
     let before = dir.contents();
     let document = dir.run(&format!("quick --json {SHORT} {}", device.path)).json();
-    assert_documented(&document, &["Studies", "quick"]);
+    assert_documented(&document, "quick");
     assert_measured(&document, &[ROWS[0], ROWS[2], ROWS[4]]);
     assert_eq!(document["target"]["writable"], false);
     assert!(dir.contents() == before, "a device that is not the study's own was written to");
@@ -198,7 +197,7 @@ fn an_interrupted_study_prints_its_rows_and_leaves_nothing() {
                 assert!(found.contains(ROWS[0]) && !found.contains(ROWS[6]), "{ran:?}");
             } else {
                 let document = ran.json();
-                assert_documented(&document, &["Studies", "quick"]);
+                assert_documented(&document, "quick");
                 assert!(
                     column(&document, "workload").starts_with(&ROWS[..1])
                         && column(&document, "workload").len() < 7

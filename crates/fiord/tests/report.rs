@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::study::assert_documented;
+use crate::common::schema::assert_documented;
 use crate::common::{Dir, Ran, finish, fiord, start};
 
 /// Long enough for two windows of the timeline.
@@ -51,7 +51,7 @@ fn a_recorded_run_becomes_a_page_with_its_figures() {
     with_history(&dir, JOB).assert_success();
     let json = with_history(&dir, "show last --json").assert_success().json();
     let written = with_history(&dir, "report -o page.html --json").assert_success().json();
-    assert_documented(&written, &["report"]);
+    assert_documented(&written, "report");
     let page = dir.text("page.html");
     assert_eq!(written["bytes"], page.len());
     assert_agrees(&page, &json);
@@ -114,7 +114,7 @@ fn a_study_becomes_a_page_with_its_conclusion_and_its_table_first() {
     let line = "matrix --bs=4k,64k --rw=randread --size=8M --time=600ms --repeat=2 --json";
     let document = with_history(&dir, line).json();
     let written = with_history(&dir, "report -o page.html --json").assert_success().json();
-    assert_documented(&written, &["report"]);
+    assert_documented(&written, "report");
     let page = dir.text("page.html");
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is not in the page"));
     let escaped = document["conclusion"].as_str().unwrap().replace('/', "&#x2f;");

@@ -8,7 +8,8 @@ use fiord_testing::need;
 use serde_json::{Value, json};
 
 use crate::common::control_group::{ControlGroup, ReadLimit};
-use crate::common::study::{as_ordinary_user, assert_documented, public};
+use crate::common::schema::assert_documented;
+use crate::common::study::{as_ordinary_user, public};
 use crate::common::{
     Dir, LoopDevice, Mount, Running, assert_fits_terminal, finish, fiord, signal, start, until, until_working,
 };
@@ -61,7 +62,7 @@ fn every_request_is_counted_and_of_whom_it_is() {
     finish(reads).assert_success();
     finish(start(fiord(dir.path(), &format!("{job} --rw=write --bs=64k --size=4m")))).assert_success();
     let document = stopped(running);
-    assert_documented(&document, &["watch"]);
+    assert_documented(&document, "watch");
     assert_eq!((&document["lacking"], &document["lost_events"]), (&json!([]), &json!(0)), "{document:#}");
     let write = row(&document, "devices", "operation", &json!("write"));
     assert_eq!((&write["requests"], &write["size_bytes"]), (&json!(64), &json!(65_536)), "{document:#}");

@@ -331,6 +331,8 @@ fn devices_are_documented_key_by_key() {
     let page = include_str!("../../../docs/json.md");
     let (_, section) = page.split_once("\n## Runs\n").unwrap();
     let documented = section.lines().filter_map(|line| line.strip_prefix("| `devices[].")?.split('`').next());
+    // Rows of objects and lists say when they are there; their keys have rows of their own.
+    let documented = documented.filter(|key| !["end", "samples"].contains(key));
     let documented: BTreeSet<String> = documented.map(|key| format!("devices[].{key}")).collect();
     printed.retain(|path| !path.starts_with("devices[].end."));
     assert_eq!(documented, printed);

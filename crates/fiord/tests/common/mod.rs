@@ -19,6 +19,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub mod control_group;
 pub mod fuse;
+pub mod schema;
 pub mod stalling;
 pub mod study;
 
@@ -36,7 +37,10 @@ pub struct Ran {
 impl Ran {
     /// The one JSON document on standard output.
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no JSON: {error}: {self:?}"))
+        let document = serde_json::from_str(&self.stdout);
+        let document = document.unwrap_or_else(|error| panic!("no JSON: {error}: {self:?}"));
+        schema::assert_known(&document);
+        document
     }
 
     /// Standard output and standard error together.

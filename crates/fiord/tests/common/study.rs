@@ -1,8 +1,7 @@
-//! Helpers of the tests of studies: the schema of their JSON, masked figures, and an ordinary user.
+//! Helpers of the tests of studies: masked figures, and an ordinary user.
 //!
-//! Invariant: a key that is printed and not documented fails, and so does one that is documented and not printed.
+//! Invariant: what is masked are figures alone; words and the order of lines stay.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,51 +9,6 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::{Dir, Ran, assert_fits_terminal, finish, helper, root, start, words};
-
-/// The keys of a document, as `docs/json.md` writes them, and the lists that were empty.
-fn keys(at: &str, value: &Value, found: &mut BTreeSet<String>, empty: &mut BTreeSet<String>) {
-    let below = |key: &str| if at.is_empty() { key.to_string() } else { format!("{at}.{key}") };
-    match value {
-        Value::Object(members) => {
-            members.iter().for_each(|(key, value)| keys(&below(key), value, found, empty));
-        }
-        Value::Array(items) if items.is_empty() => {
-            empty.insert(at.to_string());
-        }
-        Value::Array(items) => items.iter().for_each(|item| match item {
-            Value::Object(_) => keys(&format!("{at}[]"), item, found, empty),
-            _ => keys(at, item, found, empty),
-        }),
-        _ => {
-            found.insert(at.to_string());
-        }
-    }
-}
-
-/// Checks that a document has exactly the keys of these sections of `docs/json.md`.
-#[track_caller]
-pub fn assert_documented(document: &Value, sections: &[&str]) {
-    let page = include_str!("../../../../docs/json.md");
-    let mut documented = BTreeSet::new();
-    for name in sections {
-        let section = page.split("\n## ").find(|section| section.starts_with(&format!("{name}\n"))).unwrap();
-        let keys = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-        documented.extend(keys.map(str::to_string));
-    }
-    let (mut found, mut empty) = (BTreeSet::new(), BTreeSet::new());
-    keys("", document, &mut found, &mut empty);
-    let not_documented: Vec<_> = found.iter().chain(&empty).filter(|key| !has(&documented, key)).collect();
-    assert!(not_documented.is_empty(), "not in docs/json.md: {not_documented:?}");
-    let is_empty = |key: &str| empty.iter().any(|list| key == list || key.starts_with(&format!("{list}[].")));
-    let not_printed: Vec<_> =
-        documented.iter().filter(|key| !found.contains(*key) && !is_empty(key)).collect();
-    assert!(not_printed.is_empty(), "documented and not printed: {not_printed:?}");
-}
-
-/// Whether a key is there, or keys of its items.
-fn has(documented: &BTreeSet<String>, key: &str) -> bool {
-    documented.contains(key) || documented.iter().any(|known| known.starts_with(&format!("{key}[].")))
-}
 
 /// A text with each figure and its unit as `#`, each bar as `=`, and single blanks. Words keep their digits (`4k`,
 /// `p99`), and so do all figures before the table.
