@@ -8,6 +8,7 @@ use fiord_plan::{EngineTest, Tested};
 use fiord_report::Code;
 
 use crate::bench::page as performance;
+use crate::editors;
 use crate::repo;
 use crate::schemas;
 use crate::tidy::doors;
@@ -22,6 +23,7 @@ fn pages() -> Result<Vec<(String, String)>, String> {
     pages.extend(performance::pages()?);
     let mut pages: Vec<_> = pages.into_iter().map(|(path, text)| (path.to_string(), text)).collect();
     pages.extend(schemas::pages(&repo::read("docs/json.md").ok_or("docs/json.md: not there")?)?);
+    pages.extend(editors::files()?);
     Ok(pages)
 }
 

@@ -8,6 +8,7 @@ mod browser;
 mod ci;
 mod compat;
 mod dist;
+mod editors;
 mod fleet;
 mod fmt;
 mod fuzz;
