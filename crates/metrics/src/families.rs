@@ -225,3 +225,44 @@ fn counter(name: &'static str, help: &'static str, samples: Vec<Sample>) -> Fami
 fn gauge(name: &'static str, help: &'static str, samples: Vec<Sample>) -> Family {
     Family { name, help, kind: Kind::Gauge, samples }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    /// What no panel shows: the version is the same all the time.
+    const NOT_SHOWN: [&str; 1] = ["fiord_run_info"];
+
+    /// The names of metrics in expressions, those of the parts of a histogram as the histogram's.
+    fn metrics(expression: &str) -> impl Iterator<Item = &str> {
+        let words = expression.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        let names = words.filter(|word| word.starts_with("fiord_"));
+        names.map(|name| name.strip_suffix("_bucket").unwrap_or(name))
+    }
+
+    #[test]
+    fn the_dashboard_and_its_page_show_every_family_and_no_other() {
+        let empty = RunReport::default();
+        let all = [of_run(&empty), of_directions(&empty), of_jobs(&empty), of_devices(&empty)];
+        let all: Vec<Family> = all.into_iter().flatten().collect();
+        let page = include_str!("../../../docs/metrics.md");
+        for family in &all {
+            assert!(
+                page.contains(&format!("`{}`", family.name)),
+                "{} is not in docs/metrics.md",
+                family.name
+            );
+        }
+        let dashboard: Value = serde_json::from_str(include_str!("../../../packaging/grafana.json")).unwrap();
+        let panels = dashboard["panels"].as_array().unwrap();
+        let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+        let expressions = targets.map(|target| target["expr"].as_str().unwrap());
+        let shown: BTreeSet<&str> = expressions.flat_map(metrics).chain(NOT_SHOWN).collect();
+        let known: BTreeSet<&str> = all.iter().map(|family| family.name).collect();
+        assert_eq!(shown, known, "packaging/grafana.json");
+    }
+}
