@@ -77,10 +77,12 @@ pub fn row(row: &Row, programs: &Programs, places: &Places, effort: Effort) -> O
     };
     let device = match row.place {
         Location::Directory => None,
-        Location::Device => match places.device() {
-            Ok(device) => Some(device),
-            Err(why) => return Outcome::Skipped(why.clone()),
-        },
+        Location::Device => Some(places.device()),
+        Location::Devices => Some(places.devices()),
+    };
+    let device = match device.transpose() {
+        Ok(device) => device,
+        Err(why) => return Outcome::Skipped(why.clone()),
     };
     let peer = match row.peer.map(|peer| peer.start(&places.directory)).transpose() {
         Ok(peer) => peer,

@@ -7,10 +7,11 @@ use std::cell::OnceCell;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::rows::{Location, TRACE_IOS};
+use super::rows::{DEVICES, Location, TRACE_IOS};
 use crate::repo;
 
 const CACHED_BYTES: usize = 64 << 20;
@@ -23,6 +24,7 @@ pub struct Places {
     /// Where their output is stored until it is read.
     pub output: PathBuf,
     device: OnceCell<Result<Device, String>>,
+    devices: OnceCell<Result<Vec<Device>, String>>,
     _scratch: Scratch,
 }
 
@@ -31,7 +33,8 @@ impl Places {
     pub fn new() -> Result<Places, String> {
         let scratch = Scratch::new()?;
         let (directory, output) = (scratch.0.join("place"), scratch.0.join("output"));
-        let places = Places { directory, output, device: OnceCell::new(), _scratch: scratch };
+        let (device, devices) = (OnceCell::new(), OnceCell::new());
+        let places = Places { directory, output, device, devices, _scratch: scratch };
         for path in [&places.directory, &places.output] {
             fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))?;
         }
@@ -51,10 +54,23 @@ impl Places {
         self.device.get_or_init(Device::new).as_ref().map(|device| device.path.as_str())
     }
 
+    /// What the paths of all devices begin with, links in the directory; or why there are none.
+    pub fn devices(&self) -> Result<&str, &String> {
+        let link = |number| {
+            let device = loop_device()?;
+            let path = self.directory.join(format!("device.{number}"));
+            symlink(&device.path, &path).map_err(|error| format!("{}: {error}", path.display()))?;
+            Ok(device)
+        };
+        let devices = self.devices.get_or_init(|| (0..DEVICES).map(link).collect());
+        devices.as_ref().map(|_| "device")
+    }
+
     /// What a row runs on, for the raw results; for a device, its kind.
     pub fn kind_of(&self, place: Location) -> &'static str {
         match (place, self.device.get()) {
             (Location::Directory, _) => "directory",
+            (Location::Devices, _) => "64 loops over memory",
             (Location::Device, Some(Ok(Device { kind: Kind::Zram { .. }, .. }))) => "zram",
             (Location::Device, Some(Ok(Device { kind: Kind::Loop { .. }, .. }))) => "loop over memory",
             (Location::Device, _) => "no device",

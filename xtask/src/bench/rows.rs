@@ -34,7 +34,12 @@ pub enum Location {
     Directory,
     /// A fast block device, only read.
     Device,
+    /// `DEVICES` of them: `DEVICE.0` and so on.
+    Devices,
 }
+
+/// Block devices of a row on many; fio names one of its own by `$filenum` or `$jobnum`.
+pub const DEVICES: usize = 64;
 
 /// The other program of a pair.
 #[derive(Clone, PartialEq, Eq)]
@@ -176,8 +181,19 @@ const NOT_LONGER: &[(Metric, Target)] = &[(Metric::Time, Target::AtMost(1.0))];
 
 /// Every row, in the order of the table.
 pub fn rows() -> Vec<Row> {
-    [null(), synchronous(), queued(), peak(), whole_processes(), calls(), peers(), not_slower(), workloads()]
-        .concat()
+    [
+        null(),
+        synchronous(),
+        queued(),
+        peak(),
+        whole_processes(),
+        calls(),
+        peers(),
+        not_slower(),
+        workloads(),
+        many(),
+    ]
+    .concat()
 }
 
 fn timed(case: &'static str, place: Location, args: &[&str], claims: &'static [(Metric, Target)]) -> Row {
@@ -419,6 +435,26 @@ fn workloads() -> Vec<Row> {
     ]
 }
 
+/// Files that are laid out, opened and closed, and devices.
+fn many() -> Vec<Row> {
+    const LAYOUT: &str = "--ioengine=psync --rw=read --bs=4k --number_ios=1 --unlink=1";
+    // Without syncs, so that the disk decides less.
+    const FILES: &str = "--filesize=4k --openfiles=100 --create_fsync=0";
+    const OPENED: &str = "--ioengine=psync --rw=write --bs=4k --size=40000k --nrfiles=10000 --openfiles=100 \
+                          --create_on_open=1 --fallocate=none --unlink=1";
+    const READ: &str = "--ioengine=psync --rw=randread --bs=4k --direct=1 --group_reporting";
+    let devices = |case, more| timed(case, Location::Devices, &[READ, more], NOT_SLOWER);
+    vec![
+        counted("layout, 128 MiB", &format!("{LAYOUT} --size=128m"), 1, 1.8),
+        counted("layout, 16 files", &format!("{LAYOUT} --size=4m --numjobs=16"), 16, 1.0),
+        counted("layout, 1,000 files", &format!("{LAYOUT} {FILES} --size=4000k --nrfiles=1000"), 1, 0.5),
+        counted("10,000 files", OPENED, 10_000, 2.4)
+            .claims(&[(Metric::Time, Target::AtMost(1.0)), (Metric::Memory, Target::AtMost(1.0))]),
+        devices("64 devices, one job", "--filename_format=DEVICE.$filenum --nrfiles=64 --size=64g"),
+        devices("64 devices, 64 jobs", "--filename_format=DEVICE.$jobnum --numjobs=64 --size=1g"),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -445,8 +481,8 @@ mod tests {
     #[test]
     fn a_device_is_named_if_needed_and_never_written() {
         for row in rows() {
-            assert_eq!(row.args.contains("DEVICE"), row.place == Location::Device, "{}", row.case);
-            assert!(row.place != Location::Device || row.args.contains("--rw=randread"), "{}", row.case);
+            assert_eq!(row.args.contains("DEVICE"), row.place != Location::Directory, "{}", row.case);
+            assert!(row.place == Location::Directory || row.args.contains("--rw=randread"), "{}", row.case);
         }
     }
 
