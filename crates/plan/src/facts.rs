@@ -2,7 +2,7 @@
 //!
 //! Invariant: a path that is not filled in counts as absent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use crate::engine::{Engines, Geometry, NoGeometry, PlannedEngine};
@@ -108,7 +108,7 @@ pub struct GeometryNeed {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
     /// Every path of `Needs::paths`.
-    pub paths: BTreeMap<PathBuf, PathFacts>,
+    pub paths: HashMap<PathBuf, PathFacts>,
     /// Regular files below each directory of `Needs::directories` (all levels), as paths that start with the
     /// directory as given; sorted. A directory that cannot be read is missing here.
     pub listings: BTreeMap<PathBuf, Vec<PathBuf>>,
@@ -138,7 +138,7 @@ impl Default for Facts {
     /// A machine of one CPU, 4 KiB pages and empty disks, and a program without engines.
     fn default() -> Facts {
         Facts {
-            paths: BTreeMap::new(),
+            paths: HashMap::new(),
             listings: BTreeMap::new(),
             contents: BTreeMap::new(),
             traces: BTreeMap::new(),

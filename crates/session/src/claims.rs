@@ -4,7 +4,7 @@
 //! `run/environment.rs` and every target of a plan is in it, so that no output of any subcommand has a rule of its own.
 //! Files are the same by device and inode, or by their real path while they do not exist.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -177,7 +177,7 @@ struct Files {
     /// What is in fiord's own directory, and that directory.
     state: Option<(BTreeSet<Identity>, PathBuf)>,
     /// Which files the paths that were asked about are.
-    known: BTreeMap<PathBuf, Option<File>>,
+    known: HashMap<PathBuf, Option<File>>,
 }
 
 impl Files {

@@ -115,7 +115,10 @@ pub fn needs(sections: &[Section], engines: Engines, run: &RunSettings) -> Needs
             }
             // An engine that opens no file needs no facts about paths.
             if engine.as_ref().is_none_or(|engine| engine.descriptor.touches_files()) {
-                paths.extend(files.into_iter().flat_map(with_ancestors));
+                for beside in files.chunk_by(|one, next| one.parent() == next.parent()) {
+                    paths.extend(targets::ancestors(&beside[0]));
+                    paths.extend(beside.iter().cloned());
+                }
             }
             if naming.is_shared() {
                 break;

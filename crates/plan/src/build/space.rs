@@ -3,7 +3,7 @@
 //! Invariant: only bytes that are certainly written count, and only those not allocated yet. What is refused could not
 //! have been laid out; what is accepted may still be too much (quotas, thin volumes, others that write).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use fiord_options::job::{self, JobOptions};
@@ -26,7 +26,7 @@ pub(crate) struct Layout {
 /// What the workers so far will have laid out.
 #[derive(Debug, Default)]
 pub(crate) struct LaidOut {
-    files: BTreeMap<PathBuf, Layout>,
+    files: HashMap<PathBuf, Layout>,
     /// The space this takes on each file system.
     taken_bytes: BTreeMap<(u32, u32), u128>,
 }
