@@ -33,7 +33,7 @@ pub fn build(binary: &Path, directory: &Path) -> Result<PathBuf, String> {
 }
 
 /// The stage of CI: the wheel in a clean environment of each Python that is found, with the module's tests, its types, and
-/// the tests of `packaging/install.sh`.
+/// the tests of the scripts in `packaging`.
 pub fn stage(binary: &Path) -> StageResult {
     let pythons = pythons();
     if pythons.is_empty() {
@@ -48,9 +48,14 @@ pub fn stage(binary: &Path) -> StageResult {
     for (minor, python) in &pythons {
         result = result.and(counted(&format!("wheel in Python 3.{minor}"), tested(python, &wheel, &place)));
     }
-    let mut script = repo::command("python3", &["packaging/test_install.py"]);
-    script.env("FIORD_BINARY", binary).env("PYTHONDONTWRITEBYTECODE", "1");
-    result.and(unittest("install.sh", script))
+    for (name, tests) in
+        [("install.sh", "packaging/test_install.py"), ("ci/run.sh", "packaging/test_ci.py")]
+    {
+        let mut script = repo::command("python3", &[tests]);
+        script.env("FIORD_BINARY", binary).env("PYTHONDONTWRITEBYTECODE", "1");
+        result = result.and(unittest(name, script));
+    }
+    result
 }
 
 /// The wheel, which is the same if it is built twice.
