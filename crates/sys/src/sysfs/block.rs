@@ -105,10 +105,10 @@ impl BlockDevice {
         parent.and_then(|dir| BlockDevice::at(dir).ok()).unwrap_or_else(|| self.clone())
     }
 
-    /// Its partitions, by name.
+    /// Its partitions, by name, each of which begins with that of the disk.
     pub fn partitions(&self) -> Vec<BlockDevice> {
-        let names = self.names_in("");
-        let below = names.iter().filter(|name| self.dir.join(name).join("partition").exists());
+        let names = self.names_in("").into_iter().filter(|name| name.starts_with(&self.name));
+        let below = names.filter(|name| self.dir.join(name).join("partition").exists());
         below.filter_map(|name| BlockDevice::at(&self.dir.join(name)).ok()).collect()
     }
 
