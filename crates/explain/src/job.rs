@@ -159,7 +159,7 @@ fn syncs(job: &JobFigures) -> Sentences {
     said.say_if(job.synced_writes().and_then(|both| {
         let (mean, median, p99) = (both.mean_ns?, both.percentile_ns(50.0)?, both.percentile_ns(99.0)?);
         Some(format!(
-            "Each write was followed by one: a write with its sync took {} on average, half at most {}, 99 in 100 at most \
+            "Each write was followed by one: a write with its sync took {} on average, half at most {}, 99 % at most \
              {}. That is the latency to judge these writes by, not clat.",
             time(mean),
             time(median as f64),
@@ -321,7 +321,7 @@ mod tests {
             syncs(&job).entry(String::new(), "", None).map(|entry| entry.text).unwrap()
         };
         let each =
-            "a write with its sync took 9.02ms on average, half at most 9.02ms, 99 in 100 at most 18ms";
+            "a write with its sync took 9.02ms on average, half at most 9.02ms, 99 % at most 18ms";
         assert!(said(999).contains(each), "{}", said(999));
         assert!(!said(250).contains("with its sync"), "every fourth: {}", said(250));
     }

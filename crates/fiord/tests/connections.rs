@@ -220,7 +220,7 @@ fn what_a_connection_cannot_do_is_refused_and_what_may_stall_is_a_warning() {
     let to = "--name=j --ioengine=net --port=1 --hostname=127.0.0.1 --size=64k";
     for (options, text) in [
         ("--rw=write --fsync=1", "cannot be synced"),
-        ("--rw=randwrite", "cannot be random"),
+        ("--rw=randwrite", "no offsets to choose at random"),
         ("--rw=write --verify=crc32c", "cannot be read back"),
         ("--rw=write --nrfiles=2", "one connection"),
     ] {

@@ -54,7 +54,7 @@ fn a_directory_is_profiled_and_left_unchanged() {
     );
     let bars = text.split("\n\n").nth(2).unwrap();
     assert!(
-        bars.starts_with("MiB/s, each mark x10 # # # # 1k TYPICAL OF\nsequential read 1M = scans, "),
+        bars.starts_with("MiB/s, log scale # # # # 1k TYPICAL OF\nsequential read 1M = scans, "),
         "{bars}"
     );
     assert_eq!(bars.lines().count(), 1 + ROWS.len());

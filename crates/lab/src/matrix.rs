@@ -281,8 +281,8 @@ mod tests {
         assert_eq!(
             result.conclusion,
             "This disk reads up to 1.2 MiB/s (4k randread) and 300 IOPS (4k randread), and writes up to 200.0 \
-             MiB/s (1M write) and 700 IOPS (4k randrw) at depth 32. It rests on one run of each, whose spread is not \
-             known."
+             MiB/s (1M write) and 700 IOPS (4k randrw) at depth 32. This is based on one run of each, so the spread \
+             of runs is unknown."
         );
         assert_eq!(matrix.result(&[], 80).conclusion, "");
     }

@@ -273,7 +273,7 @@ fn pictures(measured: &[MeasuredRow], width: usize) -> String {
         text += "The latency of synced appends is that of write and fdatasync together.\n";
     }
     text += "\n";
-    text += &line("MiB/s, each mark x10", &BARS.axis(), "TYPICAL OF");
+    text += &line("MiB/s, log scale", &BARS.axis(), "TYPICAL OF");
     for (row, figures) in measured {
         text += &line(row.name, &BARS.bar(figures.mib_per_s()), row.typical);
     }
@@ -460,8 +460,8 @@ mod tests {
             quick.result(&results(&quick, 7), 80).conclusion,
             "This disk serves 10.0 times as many random reads at depth 32 as at depth 1, and completes 400 synced 4k \
              appends per second with a p99 of 2.06ms: fast enough for a lightly loaded etcd (50 per second, p99 within \
-             10ms), but not for a heavily loaded one (500). It rests on one run of each, whose spread is \
-             not known."
+             10ms), but not for a heavily loaded one (500). This is based on one run of each, so \
+             the spread of runs is unknown."
         );
         assert_eq!(quick.result(&results(&quick, 2), 80).conclusion, "");
         assert_eq!(
@@ -550,7 +550,7 @@ mod tests {
         let clear = rated([2, 2, 3, 2, 2]);
         assert_eq!(clear.verdict, None);
         assert!(clear.conclusion.contains("fast enough for a lightly loaded etcd"), "{}", clear.conclusion);
-        assert!(clear.conclusion.ends_with("It rests on 5 or more runs of each; throughput is known to ±0.0 % or better (95 %; synced 4k appends)."), "{}", clear.conclusion);
+        assert!(clear.conclusion.ends_with("This is based on 5 or more runs of each; the 95 % confidence interval of throughput is at most ±0.0 % (synced 4k appends)."), "{}", clear.conclusion);
     }
 
     #[test]
@@ -559,7 +559,7 @@ mod tests {
         assert_eq!(
             quick.result(&results(&quick, 7), 80).conclusion,
             "This target is memory, not a disk: it serves 10.0 times as many random reads at depth 32 as at depth 1, \
-             and loses its contents when the machine stops. It rests on one run of each, whose spread is not known."
+             and loses its contents when the machine stops. This is based on one run of each, so the spread of runs is unknown."
         );
         assert_eq!(quick.result(&[], 80).conclusion, "");
     }

@@ -42,16 +42,18 @@ pub(crate) fn basis(results: &[StepResult], planned: Rounds, name: impl Fn(usize
         // The interval of the mean contains zero: the runs say nothing of the order of the figure.
         Some((share, step)) if share >= 1.0 => {
             format!(
-                " It rests on {runs}, which differ too much for throughput to be known (95 %; {}).",
+                " This is based on {runs}, which differ too much to know throughput (95 % confidence; {}).",
                 name(step)
             )
         }
         Some((share, step)) => {
             let (percent, name) = (100.0 * share, name(step));
-            format!(" It rests on {runs}; throughput is known to ±{percent:.1} % or better (95 %; {name}).")
+            format!(
+                " This is based on {runs}; the 95 % confidence interval of throughput is at most ±{percent:.1} % ({name})."
+            )
         }
-        None if used <= 1 => format!(" It rests on {runs}, whose spread is not known."),
-        None => format!(" It rests on {runs}, too few to know their spread."),
+        None if used <= 1 => format!(" This is based on {runs}, so the spread of runs is unknown."),
+        None => format!(" This is based on {runs}, too few to know their spread."),
     }
 }
 
@@ -128,31 +130,31 @@ mod tests {
         };
         assert_eq!(
             said(&[1000, 1000, 1000]),
-            " It rests on 3 or more runs of each; throughput is known to ±0.0 % or better (95 %; read)."
+            " This is based on 3 or more runs of each; the 95 % confidence interval of throughput is at most ±0.0 % (read)."
         );
         assert_eq!(
             said(&[100, 2000, 300]),
-            " It rests on 3 or more runs of each, which differ too much for throughput to be known (95 %; read)."
+            " This is based on 3 or more runs of each, which differ too much to know throughput (95 % confidence; read)."
         );
         // Four were run and the first is left out, because throughput rose after it.
         assert_eq!(
             said(&[500, 1000, 1000, 1000]),
-            " It rests on at least 3 of the 4 runs of each, without those that were void or not steady yet; \
-             throughput is known to ±0.0 % or better (95 %; read)."
+            " This is based on at least 3 of the 4 runs of each, without those that were void or not steady yet; \
+             the 95 % confidence interval of throughput is at most ±0.0 % (read)."
         );
         let subject = Subject::Device("sda".to_string());
         let mut void = ran(0, 1000);
         void.report.findings = vec![Finding::new(Code::DiskShared, subject, "others", "")];
         assert_eq!(
             basis(&[void, ran(0, 1000), ran(0, 1000)], planned, |_| String::new()),
-            " It rests on at least 2 of the 3 runs of each, without those that were void or not steady yet, too few \
+            " This is based on at least 2 of the 3 runs of each, without those that were void or not steady yet, too few \
              to know their spread."
         );
         assert_eq!(
             said(&[1000, 1000]),
-            " It rests on 2 runs of each, of 3 planned, too few to know their spread."
+            " This is based on 2 runs of each, of 3 planned, too few to know their spread."
         );
-        assert_eq!(said(&[1000]), " It rests on one run of each, of 3 planned, whose spread is not known.");
+        assert_eq!(said(&[1000]), " This is based on one run of each, of 3 planned, so the spread of runs is unknown.");
         assert_eq!(said(&[]), "");
     }
 }

@@ -101,7 +101,7 @@ fn sentence(run: &RunView, name: &str, job: &JobFigures, direction: &DirectionFi
     };
     let took = match (at(50.0), at(99.0)) {
         (Some(median), Some(most)) => {
-            format!("; half took at most {median}{with_sync}, 99 in 100 at most {most}")
+            format!("; half took at most {median}{with_sync}, 99 % at most {most}")
         }
         _ => String::new(),
     };

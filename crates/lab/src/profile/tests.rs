@@ -66,7 +66,7 @@ fn each_variant_says_where_its_time_goes_and_how_it_differs() {
                     the block layer's queue and the device, +850us. direct=0: of 781MiB written, 0 % had reached the \
                     disk at the end; its speed is that of the page cache.";
     assert!(result.conclusion.starts_with(expected), "{}", result.conclusion);
-    assert!(result.conclusion.ends_with(" It rests on 2 runs of each, too few to know their spread."));
+    assert!(result.conclusion.ends_with(" This is based on 2 runs of each, too few to know their spread."));
     assert_eq!(result.verdict, None);
 }
 

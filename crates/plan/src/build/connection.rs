@@ -62,7 +62,7 @@ pub(super) fn connections_have_no_offsets(section: &ResolvedSection<'_>) -> Opti
         return conflict(
             section,
             job::Access::rw,
-            "a connection cannot be random",
+            "a connection has no offsets to choose at random",
             "use rw=read or rw=write",
         );
     }

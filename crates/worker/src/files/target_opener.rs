@@ -480,7 +480,7 @@ fn overwritten(path: &Path) -> Failure {
 }
 
 fn among_devices(operation: &str, path: &Path) -> Failure {
-    let explanation = "there is no such device, and no file is made among devices";
+    let explanation = "there is no such device, and fiord creates no file in a directory of devices";
     Failure { path: Some(path.to_path_buf()), ..Failure::other(operation, explanation) }
 }
 
