@@ -15,6 +15,9 @@ const MARK: &str = "Schema: [";
 /// The key that stands for all those of another section.
 const ALL_OF: &str = "*";
 
+/// The type of a key that a study may lack which was ended before it had measured anything, as the keys of its own section.
+const IF_COMPLETE: &str = "if complete";
+
 /// A part of the page under a heading.
 struct Section<'p> {
     title: &'p str,
@@ -130,11 +133,12 @@ impl Schemas<'_> {
         Ok(schema)
     }
 
-    /// An object with these keys and no others. With several targets, the objects in lists of a study also have a `target`.
+    /// An object with these keys and no others. With several targets, the objects in lists of a study also have a `target`; one
+    /// that is not complete may lack keys.
     fn object(&self, keys: &[Key<'_>], is_study: bool, shapes: &mut Vec<String>) -> Result<Value, String> {
         let mut properties = Map::new();
         let mut patterns = Map::new();
-        let mut required = Vec::new();
+        let (mut required, mut required_if_complete) = (Vec::new(), Vec::new());
         for key in self.with_shared(keys)? {
             let shared = is_study && !keys.iter().any(|own| std::ptr::eq(own, key));
             let mut schema = self.key(alike(key, keys)?, is_study && !shared, shapes)?;
@@ -143,8 +147,11 @@ impl Schemas<'_> {
                 patterns.insert(pattern.to_string(), schema);
                 continue;
             }
-            if !key.types.contains(&"absent") {
-                required.push(key.name);
+            let is_own = is_study && !shared;
+            match ["absent", IF_COMPLETE].map(|word| key.types.contains(&word)) {
+                [true, _] => {}
+                [false, false] if !is_own => required.push(key.name),
+                _ => required_if_complete.push(key.name),
             }
             properties.insert(key.name.to_string(), schema);
         }
@@ -153,6 +160,10 @@ impl Schemas<'_> {
             object["patternProperties"] = Value::Object(patterns);
         }
         object["additionalProperties"] = Value::Bool(false);
+        if !required_if_complete.is_empty() {
+            object["if"] = json!({ "properties": { "complete": { "const": true } } });
+            object["then"] = json!({ "required": required_if_complete });
+        }
         Ok(object)
     }
 
@@ -211,7 +222,7 @@ fn values(key: &Key<'_>, shapes: &mut Vec<String>) -> Result<Vec<Value>, String>
             }
             "empty list" => json!({ "type": "array", "maxItems": 0 }),
             "any document" => json!({ "type": "object" }),
-            "null" | "absent" => continue,
+            "null" | "absent" | IF_COMPLETE => continue,
             _ => {
                 let shape = link(word).ok_or_else(|| format!("{PAGE}:{}: {word} is no type", key.line))?;
                 if !shapes.iter().any(|known| known == shape) {
@@ -329,6 +340,16 @@ mod tests {
             made["$defs"]["x-y"]["patternProperties"][r"^[0-9]+\.[0-9]{6}$"],
             json!({ "type": "number" })
         );
+    }
+
+    #[test]
+    fn a_study_lacks_keys_only_if_it_is_not_complete() {
+        let rows = "| `*` | [every](#every) | |\n| `own` | number | |\n\n### Every\n\n\
+                    | `complete` | boolean | |\n| `list[]` | number, if complete | |\n| `may` | number, absent | |\n";
+        let made = schema(rows).unwrap();
+        assert_eq!(made["required"], json!(["complete"]));
+        assert_eq!(made["if"]["properties"], json!({ "complete": { "const": true } }));
+        assert_eq!(made["then"]["required"], json!(["list", "own"]));
     }
 
     #[test]
