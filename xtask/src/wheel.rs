@@ -48,8 +48,7 @@ pub fn stage(binary: &Path) -> StageResult {
     for (minor, python) in &pythons {
         result = result.and(counted(&format!("wheel in Python 3.{minor}"), tested(python, &wheel, &place)));
     }
-    for (name, tests) in
-        [("install.sh", "packaging/test_install.py"), ("ci/run.sh", "packaging/test_ci.py")]
+    for (name, tests) in [("install.sh", "packaging/test_install.py"), ("ci/run.sh", "packaging/test_ci.py")]
     {
         let mut script = repo::command("python3", &[tests]);
         script.env("FIORD_BINARY", binary).env("PYTHONDONTWRITEBYTECODE", "1");

@@ -320,8 +320,7 @@ mod tests {
             (job.sync.ios, job.sync.lat) = (Some(count), Some(latency(9_000_000, count)));
             syncs(&job).entry(String::new(), "", None).map(|entry| entry.text).unwrap()
         };
-        let each =
-            "a write with its sync took 9.02ms on average, half at most 9.02ms, 99 % at most 18ms";
+        let each = "a write with its sync took 9.02ms on average, half at most 9.02ms, 99 % at most 18ms";
         assert!(said(999).contains(each), "{}", said(999));
         assert!(!said(250).contains("with its sync"), "every fourth: {}", said(250));
     }

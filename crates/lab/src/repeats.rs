@@ -154,7 +154,10 @@ mod tests {
             said(&[1000, 1000]),
             " This is based on 2 runs of each, of 3 planned, too few to know their spread."
         );
-        assert_eq!(said(&[1000]), " This is based on one run of each, of 3 planned, so the spread of runs is unknown.");
+        assert_eq!(
+            said(&[1000]),
+            " This is based on one run of each, of 3 planned, so the spread of runs is unknown."
+        );
         assert_eq!(said(&[]), "");
     }
 }
