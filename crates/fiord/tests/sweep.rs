@@ -370,5 +370,7 @@ fn the_knee_is_where_the_device_is_limited() {
     let ran = finish(start(group.inside(&fiord(dir.path(), &line))));
     ran.assert_success();
     let document = ran.json();
-    assert_eq!(document["knees"][0]["knee"], 8, "{document:#}");
+    let knee = &document["knees"][0];
+    // The noise of a busy machine may leave open how far it reaches, but not where it begins.
+    assert!(knee["knee"] == 8 || knee["knee_from"] == 8, "{document:#}");
 }
