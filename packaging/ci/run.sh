@@ -47,9 +47,10 @@ measure() {
         quick | matrix | sweep | check | capacity | qualify) format=--json ;;
         *) format=--output-format=json ;;
     esac
-    run() { with_lines --fail-if "${FIORD_FAIL_IF:-}" -- "$@" --undecided="$undecided" "$format"; }
-    if [ -z "${FIORD_FAIL_IF:-}" ]; then run() { "$@" "$format"; }; fi
-    with_lines "" "$FIORD_ARGUMENTS" -- run "$fiord" >"$output/result.json"
+    arguments="$FIORD_ARGUMENTS
+--undecided=$undecided
+$format"
+    with_lines "" "$arguments" -- with_lines --fail-if "${FIORD_FAIL_IF:-}" -- "$fiord" >"$output/result.json"
 }
 
 compare() { "$fiord" compare "$baseline" "$output/result.json" "$@"; }

@@ -367,10 +367,14 @@ fn the_knee_is_where_the_device_is_limited() {
          --over numjobs=2..16",
         device.path
     );
-    let ran = finish(start(group.inside(&fiord(dir.path(), &line))));
-    ran.assert_success();
-    let document = ran.json();
-    let knee = &document["knees"][0];
-    // The noise of a busy machine may leave open how far it reaches, but not where it begins.
-    assert!(knee["knee"] == 8 || knee["knee_from"] == 8, "{document:#}");
+    // The noise of a busy machine may leave open how far the knee reaches, but not where it begins; one sweep of three tells.
+    let is_told = (0..3).any(|_| {
+        let ran = finish(start(group.inside(&fiord(dir.path(), &line))));
+        ran.assert_success();
+        let document = ran.json();
+        let knee = &document["knees"][0];
+        assert!(knee["knee"] == 8 || knee["knee_from"] == 8, "{document:#}");
+        knee["knee"] == 8
+    });
+    assert!(is_told, "noise hides in three sweeps how far the knee reaches");
 }

@@ -32,7 +32,7 @@ pub fn path() -> PathBuf {
 }
 
 /// The linker that comes with Rust, told to keep one of functions whose code is the same, which are 1 % of the binary.
-fn linker() -> Result<[String; 6], String> {
+fn linker() -> Result<[String; 3], String> {
     let sysroot = repo::output_of(repo::command("rustc", &["--print", "sysroot"]))?;
     let linker = Path::new(sysroot.trim()).join("lib/rustlib").join(repo::host()?).join("bin/gcc-ld");
     if !linker.join("ld.lld").exists() {
@@ -41,10 +41,8 @@ fn linker() -> Result<[String; 6], String> {
             "needs the linker of Rust's own distribution in {place}: install Rust by rustup"
         ));
     }
-    let flags = [format!("-B{}", linker.display()), "-fuse-ld=lld".to_string(), "-Wl,--icf=all".to_string()];
-    let [place, kind, folds] = flags.map(|flag| format!("link-arg={flag}"));
-    let code = || "-C".to_string();
-    Ok([code(), place, code(), kind, code(), folds])
+    let place = format!("-B{}", linker.display());
+    Ok([&place, "-fuse-ld=lld", "-Wl,--icf=all"].map(|flag| format!("-Clink-arg={flag}")))
 }
 
 /// Builds it; quickly means that it is optimised less, so that its size says nothing.
