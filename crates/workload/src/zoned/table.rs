@@ -78,10 +78,6 @@ impl Zone {
     }
 }
 
-/// A counter in a cache line of its own: every job changes it with each write, and what lies beside it is only read.
-#[repr(align(128))]
-struct Apart(AtomicU64);
-
 /// The zones of a target.
 pub struct ZoneTable {
     zones: Box<[Zone]>,
@@ -93,7 +89,7 @@ pub struct ZoneTable {
     slots: Box<[AtomicU64]>,
     waiters: ZoneWaiters,
     /// Bytes written to sequential zones, or about to be.
-    data_bytes: Apart,
+    data_bytes: AtomicU64,
     is_device: bool,
 }
 
@@ -132,7 +128,7 @@ impl ZoneTable {
         let first_bytes = layout.first().map_or(0, |zone| zone.start_bytes);
         let usual_bytes = layout.first().map_or(1, |zone| zone.length_bytes.max(1));
         let zones = layout.into_iter().enumerate().map(zone).collect();
-        let data_bytes = Apart(AtomicU64::new(data_bytes));
+        let data_bytes = AtomicU64::new(data_bytes);
         ZoneTable {
             zones,
             first_bytes,
@@ -212,7 +208,7 @@ impl ZoneTable {
 
     /// Bytes written to sequential zones in all.
     pub(crate) fn data_bytes(&self) -> u64 {
-        self.data_bytes.0.load(Relaxed)
+        self.data_bytes.load(Relaxed)
     }
 
     /// Whether a zone is open.
@@ -256,7 +252,7 @@ impl ZoneTable {
             }
             return ClaimOutcome::Busy;
         }
-        self.data_bytes.0.fetch_add(length_bytes, Relaxed);
+        self.data_bytes.fetch_add(length_bytes, Relaxed);
         ClaimOutcome::At(one.layout.start_bytes + written)
     }
 
@@ -286,7 +282,7 @@ impl ZoneTable {
         let one = &self.zones[zone];
         if self.is_device {
             one.state.fetch_sub(length_bytes, AcqRel);
-            self.data_bytes.0.fetch_sub(length_bytes, Relaxed);
+            self.data_bytes.fetch_sub(length_bytes, Relaxed);
         }
         one.in_flight_bytes.fetch_sub(length_bytes, AcqRel);
         let device = device.filter(|_| recover);
@@ -294,7 +290,7 @@ impl ZoneTable {
             let before = self.claimed_bytes(zone);
             let asked = device.and_then(|device| device.written_bytes(one.layout.start_bytes).ok());
             let now = asked.unwrap_or(before);
-            self.data_bytes.0.fetch_add(now.wrapping_sub(before), Relaxed);
+            self.data_bytes.fetch_add(now.wrapping_sub(before), Relaxed);
             one.state.store(one.state.load(Acquire) & !WRITTEN | now, Release);
             self.release(zone);
         }
@@ -405,7 +401,7 @@ impl ZoneTable {
         if seen & OPEN != 0 {
             self.free_slot(zone);
         }
-        self.data_bytes.0.fetch_sub(seen & WRITTEN, Relaxed);
+        self.data_bytes.fetch_sub(seen & WRITTEN, Relaxed);
         one.state.store(0, Release);
     }
 
