@@ -165,13 +165,15 @@ class Read(InDirectory):
         self.assertEqual((report.raw, report.status), (json.loads(text), None))
 
     def test_other_formats_have_their_figures(self) -> None:
+        # Each I/O takes a microsecond at least: a terse report has whole ones, and 0 for a percentile that it lacks.
+        long = ["--ioengine=sync", "--filename=data", "--bs=1m"]
         for name in ["normal", "terse"]:
             with self.subTest(format=name):
-                report = fiord.read(self.write("a,b@c", self.job(f"--output-format={name}")))
+                report = fiord.read(self.write("a,b@c", self.job(f"--output-format={name}", *long)))
                 read = report.jobs[0].read
                 self.assertGreater(read.iops, 0)
                 self.assertGreater(read.bytes_per_s, 0)
-                self.assertEqual(99.0 in read.clat.percentiles, name == "normal")
+                self.assertGreaterEqual(read.clat.percentile(99), 1000)
                 self.assertIsNone(read.ios)
                 self.assertTrue(math.isnan(read.clat.max_ns))
                 self.assertEqual({row["direction"] for row in report.rows()}, {"read", "write"})
