@@ -1,7 +1,7 @@
 //! The stage `guest` of `cargo x ci`: the cases in `tests/guest`, in emulated machines.
 //!
-//! Invariant: each case runs in one of the machines. A machine that froze, which is the emulator's doing, is booted once
-//! more for the cases that it had not come to; one in which a case hangs is not. The few that failed are run again, alone.
+//! Invariant: each case runs in one of the machines. A machine whose emulator hung or aborted is booted once more
+//! for the cases that it had not come to; one in which a case hangs is not. The few that failed are run again, alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,8 +31,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(300);
 /// `SILENCE_MAX` for the process that runs the machine, in seconds.
 const SILENCE_VARIABLE: &str = "FIORD_GUEST_SILENCE";
 
-/// The exit status of `cargo x guest` for a machine that froze.
-pub const FROZEN_STATUS: i32 = 75;
+/// The exit status of `cargo x guest` for a machine whose emulator failed.
+pub const EMULATOR_STATUS: i32 = 75;
 
 /// How long this machine's command may print nothing, if it is one that runs cases.
 pub fn silence() -> Option<Duration> {
@@ -55,7 +55,7 @@ pub fn stage(fiord: &Path) -> StageResult {
             let command = command(kernel, fiord, &program, &[&["--exact"], names].concat())?;
             Ok(test_run::run(command))
         };
-        boot_again_if_frozen(names, run).unwrap_or_else(|why| StageResult::of(Err(why)))
+        boot_again_if_emulator_failed(names, run).unwrap_or_else(|why| StageResult::of(Err(why)))
     };
     let [with_power_cut, others] = halves(&names);
     std::thread::scope(|scope| {
@@ -68,20 +68,20 @@ pub fn stage(fiord: &Path) -> StageResult {
     })
 }
 
-/// Runs these cases, and those that had not ended once more if the machine froze. That is counted as skipped, so that it is
+/// Runs these cases, and those that had not ended once more if the emulator failed. That is counted as skipped, so that it is
 /// seen.
-fn boot_again_if_frozen(
+fn boot_again_if_emulator_failed(
     names: &[&str],
     run: impl Fn(&[&str]) -> Result<TestRun, String>,
 ) -> Result<StageResult, String> {
     let first = run(names)?;
-    if first.code() != Some(FROZEN_STATUS) {
+    if first.code() != Some(EMULATOR_STATUS) {
         return Ok(test_run::or_alone(first, |name| run(&[name])));
     }
     let left: Vec<&str> =
         names.iter().copied().filter(|name| !first.cut_off.iter().any(|ended| ended == name)).collect();
     let why = format!(
-        "the emulator hung after {} of {} cases, and was started again for the others",
+        "the emulator failed after {} of {} cases, and was started again for the others",
         first.cut_off.len(),
         names.len()
     );
@@ -172,24 +172,24 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_froze_is_booted_again_for_what_is_left() {
+    fn a_machine_whose_emulator_failed_is_booted_again_for_what_is_left() {
         let boots = RefCell::new(Vec::new());
-        let result = boot_again_if_frozen(&["a", "b", "c"], |names| {
+        let result = boot_again_if_emulator_failed(&["a", "b", "c"], |names| {
             boots.borrow_mut().push(names.join(" "));
             Ok(match boots.borrow().len() {
-                1 => machine(FROZEN_STATUS, "test a ... ok\\ntest b ... "),
+                1 => machine(EMULATOR_STATUS, "test a ... ok\\ntest b ... "),
                 _ => machine(0, "test result: ok. 2 passed"),
             })
         });
         let Ok(StageResult::Passed(tally)) = result else { panic!("{result:?}") };
         assert_eq!(*boots.borrow(), ["a b c", "b c"]);
         assert_eq!(tally.counts, Counts { passed: 3, failed: 0, skipped: 1 });
-        assert!(tally.reasons[0].contains("hung after 1 of 3 cases"), "{:?}", tally.reasons);
+        assert!(tally.reasons[0].contains("failed after 1 of 3 cases"), "{:?}", tally.reasons);
     }
 
     #[test]
     fn a_case_that_failed_runs_again_in_a_machine_of_its_own() {
-        let result = boot_again_if_frozen(&["a", "b"], |names| {
+        let result = boot_again_if_emulator_failed(&["a", "b"], |names| {
             Ok(match names {
                 ["a", "b"] => machine(
                     101,
@@ -204,20 +204,20 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_froze_when_all_was_done_is_not_booted_again() {
+    fn a_machine_whose_emulator_failed_when_all_was_done_is_not_booted_again() {
         let boots = Cell::new(0);
-        let result = boot_again_if_frozen(&["a"], |_| {
+        let result = boot_again_if_emulator_failed(&["a"], |_| {
             boots.set(boots.get() + 1);
-            Ok(machine(FROZEN_STATUS, "test a ... ok\\n"))
+            Ok(machine(EMULATOR_STATUS, "test a ... ok\\n"))
         });
         assert!(matches!(result, Ok(StageResult::Passed(_))) && boots.get() == 1, "{result:?}");
     }
 
     #[test]
-    fn a_machine_that_froze_twice_or_whose_case_hangs_fails() {
-        let frozen = boot_again_if_frozen(&["a"], |_| Ok(machine(FROZEN_STATUS, "test a ... ")));
-        assert!(matches!(frozen, Ok(StageResult::Failed(..))), "{frozen:?}");
-        let hangs = boot_again_if_frozen(&["a"], |_| Ok(machine(1, "test a ... ")));
+    fn a_machine_whose_emulator_failed_twice_or_whose_case_hangs_fails() {
+        let failed = boot_again_if_emulator_failed(&["a"], |_| Ok(machine(EMULATOR_STATUS, "test a ... ")));
+        assert!(matches!(failed, Ok(StageResult::Failed(..))), "{failed:?}");
+        let hangs = boot_again_if_emulator_failed(&["a"], |_| Ok(machine(1, "test a ... ")));
         assert!(matches!(hangs, Ok(StageResult::Failed(..))), "{hangs:?}");
     }
 }

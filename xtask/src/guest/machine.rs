@@ -72,7 +72,7 @@ impl Machine<'_> {
         let status = fs::read_to_string(session.path(STATUS)).ok();
         status
             .and_then(|text| text.trim().parse().ok())
-            .ok_or_else(|| Failure::Other("the guest stopped before the command had ended".to_string()))
+            .ok_or_else(|| console.why_early("the guest stopped before the command had ended"))
     }
 
     /// Boots with this script of the session.
@@ -109,7 +109,7 @@ impl Machine<'_> {
         let _ = fs::remove_file(session.path(STATUS));
         match ended? {
             End::PowerCut => Ok(()),
-            End::ItsOwn => Err(Failure::Other("the guest ended before its power was cut".to_string())),
+            End::ItsOwn => Err(console.why_early("the guest ended before its power was cut")),
         }
     }
 }

@@ -57,7 +57,8 @@ machine it runs on: it shows that something works, never how fast.
   --cases [NAME…]
               runs the cases in tests/guest, as `cargo x ci guest` does, or those whose names contain one of these.
               If they print nothing for five minutes the guest says what its tasks wait for, and is ended; the exit
-              status is 75 if it cannot even say that, because the emulator hangs
+              status is 75 if it cannot even say that, because the emulator hangs, or if the
+              emulator aborts
   --release   takes the release build of fiord instead of the debug build
   --power-cut 'LOAD'
               boots and runs LOAD before, cuts the power of the machine when LOAD creates the file $FIORD_SHARED/cut,
@@ -158,9 +159,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
         Ok(0) => Ok(()),
         Ok(status) => std::process::exit(status),
         Err(Failure::Other(why)) => Err(why),
-        Err(Failure::Frozen(why)) => {
+        Err(Failure::Emulator(why)) => {
             eprintln!("{why}");
-            std::process::exit(cases::FROZEN_STATUS)
+            std::process::exit(cases::EMULATOR_STATUS)
         }
     }
 }

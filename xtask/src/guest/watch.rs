@@ -47,8 +47,8 @@ pub enum End {
 /// Why a guest did not come to its end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The guest itself stopped: none of its tasks went on. That is the emulator's doing, and not that of what ran there.
-    Frozen(String),
+    /// The emulator hung, so that none of the guest's tasks went on, or aborted. What ran in the guest did not cause it.
+    Emulator(String),
     /// Anything else.
     Other(String),
 }
@@ -110,7 +110,7 @@ fn hung(session: &Session, silence: Duration, silent: Duration) -> Option<Failur
     }
     let all = silence + ANSWER_MAX;
     (silent > all).then(|| {
-        Failure::Frozen(format!(
+        Failure::Emulator(format!(
             "nothing in the guest went on for {} s: it is the emulator that hung",
             all.as_secs()
         ))
