@@ -34,7 +34,14 @@ const UNITS: [(&str, Unit); 8] = [
 ];
 
 /// Words of keys that people write in another way.
-const WORDS: [(&str, &str); 4] = [("iops", "IOPS"), ("ios", "I/Os"), ("io", "I/O"), ("cpu", "CPU")];
+const WORDS: [(&str, &str); 6] = [
+    ("iops", "IOPS"),
+    ("ios", "I/Os"),
+    ("io", "I/O"),
+    ("cpu", "CPU"),
+    ("p999", "p99.9"),
+    ("p9999", "p99.99"),
+];
 
 /// A column by its key.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -162,3 +162,42 @@ fn several_results_share_a_page() {
     let unique: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
     assert_eq!(unique.len(), ids.len(), "{ids:?}");
 }
+
+/// The rounds of a qualification as charts, and the figures of a steady test as a heat map.
+#[test]
+fn a_qualification_has_its_pictures() {
+    let dir = Dir::new();
+    let line = "qualify --test=saturation,latency --capacity=8M --time=20ms --rounds=5 --trust=off --json .";
+    let mut document = dir.run(line).json();
+    let page = |document: &serde_json::Value| {
+        dir.write("qualify.json", document.to_string());
+        dir.run("report qualify.json -o page.html").assert_success();
+        dir.text("page.html")
+    };
+    let measured = page(&document);
+    for part in [
+        "Mean latency by round: latency, 4KiB",
+        "IOPS as it is written: saturation",
+        "<h2 id=\"tests\">Tests",
+    ] {
+        assert!(measured.contains(part), "{part}: {measured}");
+    }
+    // Whatever this machine measured: the same document with a steady window and figures.
+    for round in document["rounds"].as_array_mut().unwrap() {
+        round["in_window"] = (round["test"] == "latency").into();
+    }
+    for row in document["rows"].as_array_mut().unwrap() {
+        for key in ["iops", "mean_ns", "max_ns"] {
+            row[key] = 1234.into();
+        }
+    }
+    let steady = page(&document);
+    for part in [
+        "Steady window: latency, 4KiB",
+        "<span class=\"strip b",
+        "Maximum latency by block size",
+        "shaded window",
+    ] {
+        assert!(steady.contains(part), "{part}: {steady}");
+    }
+}

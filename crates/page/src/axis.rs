@@ -90,6 +90,10 @@ fn round_step(at_least: f64, base: f64) -> f64 {
     }
     let unit = if at_least >= 1.0 { base.powf(at_least.log(base).floor()) } else { 1.0 };
     let at_least = at_least / unit;
+    // Multiples of 500 MiB are no round numbers of GiB.
+    if base == 1024.0 && at_least > 100.0 {
+        return unit * at_least.log2().ceil().exp2();
+    }
     let power = 10f64.powf(at_least.log10().floor());
     let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|factor| factor * power);
     unit * steps.into_iter().find(|step| *step >= at_least * 0.9999).unwrap_or(10.0 * power)
@@ -106,6 +110,8 @@ mod tests {
         let mib = 1024.0 * 1024.0;
         let axis = Axis::from_zero([90.0 * mib].into_iter(), 1024.0);
         assert_eq!(axis.ends().1, 100.0 * mib);
+        let axis = Axis::from_zero([3300.0 * mib].into_iter(), 1024.0);
+        assert_eq!(axis.ticks(4, 1024.0), [0.0, 1.0, 2.0, 3.0, 4.0].map(|gib| gib * 1024.0 * mib));
         let axis = Axis::decades([23_000.0, 4_100_000.0].into_iter());
         assert_eq!(axis.ends(), (20_000.0, 5_000_000.0));
         assert!(axis.ticks(5, 1000.0).contains(&1_000_000.0));

@@ -162,11 +162,13 @@ impl Chart {
     /// The rows of the table: x as text and as a share of the axis, and the figure of each line.
     pub(crate) fn rows(&self) -> Vec<(String, String, Vec<String>)> {
         let lines = &self.lines[..self.lines.len().min(LINES_MAX)];
-        let longest = lines.iter().max_by_key(|line| line.points.len());
-        let Some(longest) = longest else { return Vec::new() };
-        let row = |(x, _): &(f64, Option<f64>)| {
+        let are_one = |one: f64, other: f64| (one - other).abs() < 1e-6;
+        let mut xs: Vec<f64> = lines.iter().flat_map(|line| &line.points).map(|(x, _)| *x).collect();
+        xs.sort_unstable_by(f64::total_cmp);
+        xs.dedup_by(|next, kept| are_one(*next, *kept));
+        let row = |x: &f64| {
             let figure = |line: &Line| {
-                let near = line.points.iter().find(|point| (point.0 - x).abs() < 1e-6);
+                let near = line.points.iter().find(|point| are_one(point.0, *x));
                 near.and_then(|point| point.1).map_or_else(|| "–".to_string(), self.y_text)
             };
             let mut share = String::new();
@@ -174,7 +176,7 @@ impl Chart {
             let _ = write!(share, "{:.4}", self.x.share(*x));
             ((self.x_text)(*x), share, lines.iter().map(figure).collect())
         };
-        longest.points.iter().map(row).collect()
+        xs.iter().map(row).collect()
     }
 
     /// Whether there is anything to show.
@@ -261,5 +263,16 @@ mod tests {
         );
         assert_eq!(rows[2].2[0], "–");
         assert!(!chart.is_empty());
+    }
+
+    #[test]
+    fn a_table_has_the_figures_of_lines_that_share_no_moment() {
+        let line = |name: &str, points: &[(f64, f64)]| Line {
+            name: name.to_string(),
+            points: points.iter().map(|(x, y)| (*x, Some(*y))).collect(),
+        };
+        let rows = chart(vec![line("a", &[(1.0, 10.0), (2.0, 20.0)]), line("b", &[(3.0, 30.0)])]).rows();
+        let figures: Vec<Vec<String>> = rows.into_iter().map(|(_, _, figures)| figures).collect();
+        assert_eq!(figures, [["10", "–"], ["20", "–"], ["–", "30"]]);
     }
 }

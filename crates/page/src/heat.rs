@@ -19,6 +19,11 @@ pub(crate) const SHADES: usize = 7;
 const COLUMNS_WIDE: usize = 150;
 const COLUMNS_NARROW: usize = 75;
 
+/// The colour of a strength from 0 to 1.
+pub(crate) fn shade(strength: f64) -> usize {
+    ((strength * SHADES as f64) as usize).min(SHADES - 1)
+}
+
 /// A heat map and its table of percentiles.
 #[derive(Clone, Debug)]
 pub(crate) struct HeatMap<'a> {
@@ -114,7 +119,7 @@ impl<'a> HeatMap<'a> {
             let (left, right) = (frame.column(*from), frame.column(*to));
             for bin in (self.bins.0..self.bins.1).filter(|bin| counts[*bin] > 0.0) {
                 let strength = ((counts[bin] / least).ln() / (most / least).ln().max(1e-9)).clamp(0.0, 1.0);
-                let shade = ((strength * SHADES as f64) as usize).min(SHADES - 1);
+                let shade = shade(strength);
                 let edge = |bin: usize| frame.row(share(CoarseHistogram::floor_ns(bin) as f64));
                 let (top, bottom) = (edge(bin + 1), edge(bin));
                 let path = paths[shade].take().unwrap_or_default();

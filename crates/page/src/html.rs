@@ -199,7 +199,6 @@ pub(crate) fn chart_value(chart: &Chart) -> Value {
         x_title => chart.x_title,
         names => names,
         rows => table_rows(&chart.rows()),
-        has_stalls => !chart.bands.is_empty(),
     }
 }
 

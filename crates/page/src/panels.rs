@@ -174,10 +174,11 @@ impl Panel {
             Unit::Percent => Axis::linear(0.0, 100.0),
             Unit::Bytes | Unit::Celsius | Unit::Count => Axis::from_zero(figures.iter().copied(), base),
         };
+        let bands = if marks_stalls { stalls.to_vec() } else { Vec::new() };
         Chart {
             id: id.to_string(),
             title: title.to_string(),
-            description: description.to_string(),
+            description: description.to_string() + if bands.is_empty() { "" } else { " Stalls are marked." },
             x_title: "Time since the start".to_string(),
             x: Axis::linear(0.0, end_s),
             y,
@@ -186,7 +187,7 @@ impl Panel {
             y_text,
             x_ticks: None,
             lines,
-            bands: if marks_stalls { stalls.to_vec() } else { Vec::new() },
+            bands,
         }
     }
 }

@@ -20,6 +20,7 @@ pub fn of_run(run: &RunView) -> StudyPage {
         caption: "A row for each job and direction.".to_string(),
         columns: titles.map(str::to_string).collect(),
         rows: summary::rows(std::slice::from_ref(run)).into_iter().map(row).collect(),
+        is_heat_map: false,
     };
     let part = StudyPart {
         id: "figures".to_string(),

@@ -8,6 +8,7 @@ use minijinja::{Value, context};
 use crate::axis::Axis;
 use crate::chart::{Chart, Line};
 use crate::figures;
+use crate::heat::shade;
 use crate::html::{SCRIPT, STYLE, chart_value, environment, policy};
 
 const TEMPLATE: &str = include_str!("study.html");
@@ -80,10 +81,12 @@ pub enum StudyAxes {
     /// Shares in percent, over the seconds since the start.
     #[default]
     SharesOverTime,
-    /// A figure of runs, against the value of an option of this name.
-    AgainstOption {
+    /// A figure of runs, against something that was chosen or counted.
+    Against {
         /// Its name.
-        option: String,
+        title: String,
+        /// How far apart its values are drawn.
+        steps: StudySteps,
         /// Whether its values are bytes.
         in_bytes: bool,
         /// What the figure is.
@@ -91,11 +94,22 @@ pub enum StudyAxes {
     },
 }
 
+/// How far apart the values of an axis are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StudySteps {
+    /// By their difference: they are counted.
+    Even,
+    /// By their ratio if they are far apart: they are the values of an option, which often double.
+    ByRatio,
+}
+
 /// The figure of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StudyFigure {
     /// Bytes per second.
     BytesPerS,
+    /// I/Os per second.
+    Iops,
     /// A latency in nanoseconds.
     Latency,
 }
@@ -113,6 +127,8 @@ pub struct StudyChart {
     pub axes: StudyAxes,
     /// Lines: a name, and its points.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
+    /// What is shaded on the x axis: from and to.
+    pub bands: Vec<(f64, f64)>,
 }
 
 /// A table.
@@ -124,6 +140,8 @@ pub struct StudyTable {
     pub columns: Vec<String>,
     /// Its rows: what is shown, and the exact figure if it is one.
     pub rows: Vec<Vec<(String, Option<f64>)>>,
+    /// Whether the figures behind the first column are of one kind, and shaded by how high they are.
+    pub is_heat_map: bool,
 }
 
 /// The page of a study.
@@ -203,23 +221,27 @@ fn drawn(chart: &StudyChart) -> Chart {
         y_text: |percent| format!("{percent:.0}\u{a0}%"),
         x_ticks: None,
         lines: chart.lines.iter().map(line).collect(),
-        bands: Vec::new(),
+        bands: chart.bands.clone(),
     };
-    let StudyAxes::AgainstOption { option, in_bytes, figure } = &chart.axes else { return shares };
+    let StudyAxes::Against { title, steps, in_bytes, figure } = &chart.axes else { return shares };
     let (low, high) = (xs.clone().fold(f64::INFINITY, f64::min), xs.clone().fold(0.0, f64::max));
     let mut ticks: Vec<f64> = xs.clone().collect();
     ticks.sort_unstable_by(f64::total_cmp);
     ticks.dedup();
+    let x_ticks = match steps {
+        StudySteps::Even if *in_bytes => Some(Axis::linear(low.min(high), high).ticks(TICKS, 1024.0)),
+        StudySteps::Even if ticks.len() > TICKS_MAX => None,
+        _ => Some(ticks),
+    };
     let against = Chart {
-        x_title: option.clone(),
-        // Values that double are equally far from each other.
-        x: if low > 0.0 && high / low >= DOUBLINGS_MIN {
+        x_title: title.clone(),
+        x: if *steps == StudySteps::ByRatio && low > 0.0 && high / low >= DOUBLINGS_MIN {
             Axis::logarithmic(low, high)
         } else {
             Axis::linear(low.min(high), high)
         },
         x_text: if *in_bytes { figures::size } else { figures::count },
-        x_ticks: Some(ticks),
+        x_ticks,
         ..shares
     };
     match figure {
@@ -229,12 +251,25 @@ fn drawn(chart: &StudyChart) -> Chart {
             y_text: |bytes| format!("{}/s", figures::size(bytes)),
             ..against
         },
+        StudyFigure::Iops => {
+            let low = ys.clone().fold(f64::INFINITY, f64::min);
+            let are_far_apart = low > 0.0 && ys.clone().fold(0.0, f64::max) / low >= FAR_APART;
+            let y = if are_far_apart { Axis::decades(ys) } else { Axis::from_zero(ys, 1000.0) };
+            Chart { y, y_text: figures::count, ..against }
+        }
         StudyFigure::Latency => Chart { y: Axis::decades(ys), y_text: figures::time, ..against },
     }
 }
 
-/// From this ratio of the highest to the lowest value on, an axis is logarithmic.
+/// From this ratio of the highest to the lowest value on, an axis of an option is logarithmic.
 const DOUBLINGS_MIN: f64 = 4.0;
+
+/// About how many sizes are labelled, and the most counted values of which each has a mark.
+const TICKS: usize = 6;
+const TICKS_MAX: usize = 40;
+
+/// From this ratio on, the axis of rates is logarithmic, since the lowest would be at its foot.
+const FAR_APART: f64 = 30.0;
 
 fn table(table: &StudyTable) -> Value {
     let is_number =
@@ -245,14 +280,20 @@ fn table(table: &StudyTable) -> Value {
         .enumerate()
         .map(|(column, title)| context! { title => title, is_number => is_number(column) })
         .collect();
+    let shades = table.is_heat_map.then(|| {
+        let all = table.rows.iter().flat_map(|row| row.iter().skip(1)).filter_map(|(_, exact)| *exact);
+        Axis::logarithmic(all.clone().fold(f64::INFINITY, f64::min), all.fold(0.0, f64::max))
+    });
     let rows: Vec<Vec<Value>> = table
         .rows
         .iter()
         .map(|row| {
             let cells = row.iter().enumerate();
             let cell = |(column, (text, exact)): (usize, &(String, Option<f64>))| {
+                let axis = shades.as_ref().filter(|_| column > 0);
+                let shade = axis.zip(*exact).map(|(axis, figure)| shade(axis.share(figure)));
                 let exact = exact.map(|figure| figure.to_string());
-                context! { text => text, exact => exact, is_number => is_number(column) }
+                context! { text => text, exact => exact, is_number => is_number(column), shade => shade }
             };
             cells.map(cell).collect()
         })

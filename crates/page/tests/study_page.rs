@@ -43,6 +43,7 @@ fn page() -> StudyPage {
                     vec![(text(), None), ("12us".to_string(), Some(12_345.0))],
                     vec![(text(), None), ("-".to_string(), None)],
                 ],
+                is_heat_map: true,
             }],
         }],
         repeat: vec![("The command:".to_string(), text())],
@@ -54,7 +55,7 @@ fn texts_are_escaped_and_pictures_are_not() {
     let html = render_study(&page()).unwrap();
     assert!(!html.contains("<img") && !html.contains("<script>alert"), "{html}");
     assert!(html.contains("<svg id=\"own\"></svg>") && html.contains("class=\"scroll wide-picture\""));
-    assert!(html.contains("<data value=\"12345\">12us</data>"), "{html}");
+    assert!(html.contains("<data value=\"12345\">12us</data><span class=\"strip b0\"></span>"), "{html}");
     assert!(html.contains("<section class=\"conclusion void\""), "{html}");
     // Two points at two seconds, in the chart and in its table.
     assert!(

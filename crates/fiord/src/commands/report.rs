@@ -25,6 +25,7 @@ use crate::results::{self, Document};
 use crate::subcommand::Subcommands;
 
 mod facts;
+mod qualify;
 mod study;
 mod sweep;
 

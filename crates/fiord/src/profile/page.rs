@@ -88,5 +88,6 @@ fn table(caption: &str, table: &Table) -> StudyTable {
             .iter()
             .map(|row| row.iter().map(|cell| (cell.shown(), cell.figure())).collect())
             .collect(),
+        is_heat_map: false,
     }
 }

@@ -8,10 +8,10 @@ use fiord_page::study_page::{StudyFinding, StudyPage, StudyPart, StudyTable};
 use fiord_store::{HistoryEntry, Stored};
 
 use super::facts::facts;
-use super::sweep;
+use super::{qualify, sweep};
 
-/// The study whose rows are the points of curves.
-const SWEEP: &str = "sweep";
+/// The study whose rounds and rows have pictures of their own.
+const QUALIFY: &str = "qualify";
 
 /// Tables that are not for people: the stacks of a profile are drawn on its own page, the runs are for `fiord compare`.
 const LEFT_OUT: [&str; 2] = ["stacks", "runs"];
@@ -20,10 +20,13 @@ const LEFT_OUT: [&str; 2] = ["stacks", "runs"];
 const RECORDED: [&str; 6] = ["fiord_version", "host", "kernel", "started", "command", "tag"];
 
 /// Titles and captions of tables, those to be read first at the beginning; others are called by their key.
-const TITLES: [(&str, &str, &str); 10] = [
+const TITLES: [(&str, &str, &str); 13] = [
     ("targets", "Targets", "What was concluded about each target."),
     ("comparison", "Comparison", "The figures of the targets beside each other, and whether they differ."),
+    ("tests", "Tests", "How each test ended: after how many rounds, and how steady its last five were."),
     ("rows", "Figures", "What each run did."),
+    ("rounds", "Rounds", "The figures that are followed from round to round."),
+    ("states", "States", "The states of the recovery tests, in order."),
     ("variants", "Variants", "The variants of the job, and where the time of each went."),
     ("knees", "Knees", "Where throughput stops rising."),
     ("details", "Details", "More figures of the same runs."),
@@ -93,11 +96,18 @@ fn part(study: &str, table: &StudyRows) -> StudyPart {
     let known = TITLES.iter().find(|(key, ..)| *key == table.key);
     let title =
         known.map_or_else(|| capitalised(&table.key.replace('_', " ")), |(_, title, _)| (*title).to_string());
-    let ShownTable { columns, rows } = shown(table);
+    // A test that did not become steady has rows without figures.
+    let with_figures = (study == QUALIFY && table.key == "rows").then(|| qualify::with_figures(table));
+    let ShownTable { columns, rows } = shown(with_figures.as_ref().unwrap_or(table));
     let caption = known.map_or_else(|| title.clone(), |(_, _, caption)| (*caption).to_string());
     let columns = columns.iter().map(|title| capitalised(title)).collect();
-    let charts = if study == SWEEP && table.key == "rows" { sweep::charts(table) } else { Vec::new() };
-    let tables = vec![StudyTable { caption, columns, rows }];
+    let (charts, mut tables) = match (study, table.key.as_str()) {
+        ("sweep", "rows") => (sweep::charts(table), Vec::new()),
+        (QUALIFY, "rows") => qualify::by_mix(table),
+        (QUALIFY, "rounds") => (qualify::charts_of_rounds(table), Vec::new()),
+        _ => Default::default(),
+    };
+    tables.push(StudyTable { caption, columns, rows, ..StudyTable::default() });
     StudyPart { id: table.key.replace('_', "-"), title, charts, tables, ..StudyPart::default() }
 }
 
@@ -120,6 +130,7 @@ fn recorded(runs: &[HistoryEntry]) -> Option<StudyPart> {
             columns: ["Run", "Page", "Words"].map(String::from).to_vec(),
             // The history has the newest first.
             rows: runs.iter().rev().map(row).collect(),
+            ..StudyTable::default()
         }],
         ..StudyPart::default()
     })

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use fiord_import::{StudyRows, StudyValue};
-use fiord_page::study_page::{StudyAxes, StudyChart, StudyFigure};
+use fiord_page::study_page::{StudyAxes, StudyChart, StudyFigure, StudySteps};
 
 /// The column of the direction, behind those of the swept options.
 const DIRECTION: &str = "direction";
@@ -64,8 +64,9 @@ pub(super) fn charts(table: &StudyRows) -> Vec<StudyChart> {
         id: id.to_string(),
         title: format!("{title} against {option}"),
         description: "Each point is a run; lines connect runs that differ in this option alone.".to_string(),
-        axes: StudyAxes::AgainstOption { option: option.clone(), in_bytes, figure },
+        axes: StudyAxes::Against { title: option.clone(), steps: StudySteps::ByRatio, in_bytes, figure },
         lines: lines(column, unit),
+        bands: Vec::new(),
     };
     vec![
         chart("throughput", "Throughput", StudyFigure::BytesPerS, throughput, MIB),
@@ -123,9 +124,7 @@ mod tests {
             ]
         );
         assert_eq!(lines(&charts[1])[0].1, [(4096.0, 100.0), (8192.0, 200.0)]);
-        assert!(
-            matches!(&charts[0].axes, StudyAxes::AgainstOption { option, in_bytes: true, .. } if option == "bs")
-        );
+        assert!(matches!(&charts[0].axes, StudyAxes::Against { title, in_bytes: true, .. } if title == "bs"));
     }
 
     #[test]
