@@ -6,7 +6,6 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::watch::Failure;
 use crate::repo;
 
 /// How many of its last lines an error has.
@@ -51,15 +50,13 @@ impl Console {
         format!("the end of its console, {}:\n  {}", self.path.display(), last.join("\n  "))
     }
 
-    /// Why the guest ended early: an assertion of the emulator, such as that of qemu's `iotlb_to_section`, or else this.
-    pub fn why_early(&self, otherwise: &str) -> Failure {
+    /// The assertion by which the emulator aborted, if it did, such as that of qemu's `iotlb_to_section`.
+    pub fn assertion(&self) -> Option<String> {
         let bytes = fs::read(&self.path).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let mut lines = text.lines();
-        match lines.find(|line| line.starts_with("qemu-system-") && line.contains(": Assertion `")) {
-            Some(line) => Failure::Emulator(format!("{otherwise}: {line}")),
-            None => Failure::Other(otherwise.to_string()),
-        }
+        let found = lines.find(|line| line.starts_with("qemu-system-") && line.contains(": Assertion `"));
+        found.map(str::to_string)
     }
 
     /// Removes the file.
@@ -78,11 +75,11 @@ mod tests {
     fn an_emulator_that_aborts_is_told_from_a_guest_that_ends() {
         let mut console = Console::create().unwrap();
         console.file.write_all(b"[    1.5] pci 0000:00:01.0: BAR 0 [io  0xc000-0xc03f]\n").unwrap();
-        assert_eq!(console.why_early("it ended"), Failure::Other("it ended".to_string()));
+        assert_eq!(console.assertion(), None);
         let line =
             "qemu-system-x86_64: system/physmem.c:2678: iotlb_to_section: Assertion `index < max' failed.";
         console.file.write_all(line.as_bytes()).unwrap();
-        assert_eq!(console.why_early("it ended"), Failure::Emulator(format!("it ended: {line}")));
+        assert_eq!(console.assertion().as_deref(), Some(line));
         console.remove();
     }
 }

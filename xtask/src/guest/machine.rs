@@ -72,7 +72,7 @@ impl Machine<'_> {
         let status = fs::read_to_string(session.path(STATUS)).ok();
         status
             .and_then(|text| text.trim().parse().ok())
-            .ok_or_else(|| console.why_early("the guest stopped before the command had ended"))
+            .ok_or_else(|| early(console, "the guest stopped before the command had ended"))
     }
 
     /// Boots with this script of the session.
@@ -109,8 +109,16 @@ impl Machine<'_> {
         let _ = fs::remove_file(session.path(STATUS));
         match ended? {
             End::PowerCut => Ok(()),
-            End::ItsOwn => Err(console.why_early("the guest ended before its power was cut")),
+            End::ItsOwn => Err(early(console, "the guest ended before its power was cut")),
         }
+    }
+}
+
+/// Why a guest ended early: its emulator aborted, or else this.
+fn early(console: &Console, otherwise: &str) -> Failure {
+    match console.assertion() {
+        Some(assertion) => Failure::Emulator(format!("{otherwise}: {assertion}")),
+        None => Failure::Other(otherwise.to_string()),
     }
 }
 
