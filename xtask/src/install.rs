@@ -31,6 +31,7 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
         &["test"],
         &[
             ("etcd-server", "/usr/bin/etcd"),
+            ("postgresql", "/usr/bin/pgbench"),
             ("strace", "/usr/bin/strace"),
             ("tmux", "/usr/bin/tmux"),
             ("mandoc", "/usr/bin/mandoc"),

@@ -2,8 +2,6 @@
 //!
 //! Invariant: both report their own figures: etcd a histogram of its syncs, fiord its JSON.
 
-use std::fmt::Write as _;
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
@@ -12,22 +10,15 @@ use std::time::{Duration, Instant};
 
 use fiord_testing::need;
 
+use crate::common::agreement::{Figures, assert_agree};
 use crate::common::{Dir, Running, helper, until};
 
-/// How far apart the two may be.
-const FACTOR: f64 = 2.0;
-/// How often both are measured, one after the other, until they agree: a temporary disturbance affects only one of the
-/// two.
-const COMPARISONS: usize = 3;
 /// Time of the puts for one comparison.
 const LOAD: Duration = Duration::from_secs(4);
 /// Clients that put at the same time.
 const CLIENTS: usize = 2;
 /// Makes a record of the log as large as the profile's appends.
 const VALUE_BYTES: usize = 2000;
-/// Above this share of stalled time, in percent, a machine is too busy to compare on.
-const PRESSURE_MAX: f64 = 20.0;
-
 /// An etcd of one member, killed on drop.
 struct Etcd {
     _running: Running,
@@ -159,61 +150,20 @@ fn fiord_p99(dir: &Dir) -> f64 {
     row["measured_ns"].as_f64().unwrap() / 1e9
 }
 
-/// Checks that neither processors nor disks are under pressure, if the kernel reports it.
-fn idle() -> Result<(), String> {
-    for resource in ["cpu", "io"] {
-        let Ok(text) = fs::read_to_string(format!("/proc/pressure/{resource}")) else { continue };
-        let share = text.split_once("avg10=").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
-        if let Some(share) = share.filter(|share: &f64| *share > PRESSURE_MAX) {
-            return Err(format!(
-                "the machine is busy: {resource} pressure {share} %, {PRESSURE_MAX} at most"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Asserts that fiord's figures of the same disk are stable.
-fn steady(spread: f64) -> Result<(), String> {
-    if spread <= FACTOR {
-        Ok(())
-    } else {
-        Err(format!("the machine is busy: fiord's own figures differ {spread:.1} times"))
-    }
-}
-
 #[test]
 fn etcds_own_p99_of_syncs_matches_the_check() {
     let dir = Dir::new();
     let etcd = need!(Etcd::start(&dir));
-    let idle = idle();
-    let (mut measured, mut best, mut ours) = (String::new(), f64::INFINITY, Vec::new());
-    for _ in 0..COMPARISONS {
+    need!(assert_agree(|| {
         let fiord = fiord_p99(&dir);
         let syncs = etcd.load();
         let (theirs, low) = p99(&syncs);
-        // The lowest bucket only gives an upper bound.
-        let ratio = if low == 0.0 && fiord <= theirs { 1.0 } else { (theirs / fiord).max(fiord / theirs) };
         let count = syncs.last().unwrap().1;
-        writeln!(measured, "etcd {:.2} ms of {count} syncs, fiord {:.2} ms", theirs * 1e3, fiord * 1e3)
-            .unwrap();
-        best = best.min(ratio);
-        ours.push(fiord);
-        if best <= FACTOR {
-            break;
-        }
-    }
-    let most = ours.iter().copied().fold(0.0, f64::max);
-    let least = ours.iter().copied().fold(f64::INFINITY, f64::min);
-    if best > FACTOR {
-        need!(idle);
-        need!(steady(most / least));
-    }
-    assert!(best <= FACTOR, "more than {FACTOR} times apart:\n{measured}");
-    #[allow(clippy::print_stdout, reason = "shown with --nocapture")]
-    {
-        print!("{measured}");
-    }
+        let text = format!("etcd {:.2} ms of {count} syncs, fiord {:.2} ms", theirs * 1e3, fiord * 1e3);
+        // The lowest bucket only gives an upper bound.
+        let theirs_least = if low == 0.0 { theirs } else { 0.0 };
+        Figures { theirs, fiord, theirs_least, text }
+    }));
 }
 
 #[test]

@@ -48,6 +48,7 @@ mod options_run;
 mod outputs;
 mod paths;
 mod patterns;
+mod postgres;
 mod profile;
 mod qualify;
 mod quick;
