@@ -32,6 +32,7 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
         &[
             ("etcd-server", "/usr/bin/etcd"),
             ("postgresql", "/usr/bin/pgbench"),
+            ("mariadb-server", "/usr/sbin/mariadbd"),
             ("strace", "/usr/bin/strace"),
             ("tmux", "/usr/bin/tmux"),
             ("mandoc", "/usr/bin/mandoc"),

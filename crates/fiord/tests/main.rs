@@ -40,6 +40,7 @@ mod limits;
 mod live;
 mod logs;
 mod manual;
+mod mariadb;
 mod matrix;
 mod metrics;
 mod model;

@@ -34,7 +34,7 @@ impl<'d> Postgres<'d> {
         let server = Postgres { dir, programs };
         helper("chown", &["postgres", &dir.join("").display().to_string()])?;
         let place = dir.join("database").display().to_string();
-        server.run("initdb", &["--auth=trust", "--pgdata", &place])?;
+        server.run("initdb", &["--auth=trust", "--no-sync", "--pgdata", &place])?;
         let options = format!(
             "-c listen_addresses= -c unix_socket_directories={} -c track_wal_io_timing=on",
             dir.path().display()
