@@ -266,6 +266,44 @@ fn several_devices_are_tested_one_after_the_other_and_compared() {
 }
 
 #[test]
+fn several_devices_go_on_where_they_were_killed() {
+    let (dir, one, identity) = need!(device());
+    let (_other, two, other) = need!(self::device());
+    let (_third, three, third) = need!(self::device());
+    let short = SHORT.replace("20ms", "300ms");
+    let overwrite = format!("--overwrite {identity} --overwrite {other} --overwrite {third}");
+    let line = format!("qualify {short} --rounds 5 --json {overwrite}");
+    // The study, both preconditioned, ten runs of the first, and a round and a half of the second.
+    let killed = end_at(&dir, &format!("{line} {} {}", one.path, two.path), 1 + 2 + 10 + 3, "KILL");
+    assert!(killed.stdout.is_empty(), "{killed:?}");
+    let resume = |devices: &[&LoopDevice]| {
+        let paths: Vec<&str> = devices.iter().map(|device| device.path.as_str()).collect();
+        finish(start(alone(&dir, &format!("{line} --resume {}", paths.join(" ")))))
+    };
+    let untouched = std::fs::read(&three.path).unwrap();
+    for devices in [vec![&two, &one], vec![&one], vec![&one, &three], vec![&one, &two, &three]] {
+        let refused = resume(&devices);
+        assert!(refused.assert_status(1).stderr.contains("the history has no qualify"), "{refused:?}");
+    }
+    let document = resume(&[&one, &two]).json();
+    assert_eq!(document["complete"], Value::from(true));
+    assert_documented(&document, "qualify");
+    let tests = document["tests"].as_array().unwrap();
+    assert_eq!(tests.len(), 4, "reads and writes of both: {document}");
+    for test in tests {
+        if test["target"] == one.path.as_str() {
+            assert!(test["interrupted_before_round"].is_null() && test["rounds"] == 5, "{test}");
+            continue;
+        }
+        let first = test["interrupted_before_round"].as_u64().unwrap();
+        assert!(first > 1 && test["window_from"].as_u64().unwrap() >= first, "{test}");
+        assert_eq!(test["rounds"], 4 + first, "{test}");
+    }
+    assert!(resume(&[&one, &two]).assert_status(1).stderr.contains("is complete"));
+    assert_eq!(std::fs::read(&three.path).unwrap(), untouched);
+}
+
+#[test]
 fn the_rows_that_write_of_other_studies_overwrite_a_device_as_well() {
     let (dir, device, identity) = need!(device());
     for (study, rows) in [("quick", 7), ("matrix --rw randread,write", 6)] {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use fiord_report::table::{Cell, Table, shown_bytes};
 use fiord_report::{Code, Finding};
 
-use crate::rounds::{RESUMED, Rounds};
+use crate::rounds::Rounds;
 use crate::step::{Step, StepResult};
 use crate::study::{Study, StudyOutline, StudyResult, accounted_for, counted, shown_time};
 use crate::study_target::StudyTarget;
@@ -34,6 +34,7 @@ pub use settings::{Class, Settings, Test};
 const ESTIMATE_BYTES_PER_S: u64 = 1 << 30;
 
 /// The study.
+#[derive(Clone)]
 pub struct Qualify {
     target: StudyTarget,
     settings: Settings,
@@ -79,15 +80,18 @@ impl Qualify {
     #[must_use]
     pub fn interrupted_before(mut self, breaks: Vec<usize>) -> Qualify {
         self.breaks = breaks;
-        if let Some(step) = self.breaks.last().and_then(|broken| self.outline.steps.get_mut(*broken)) {
-            step.name += RESUMED;
-        }
         self
     }
 
     /// The name of the run that follows from these results, with interruptions before these of them; `None` if there is none.
     pub fn name_after(&self, results: &[StepResult], breaks: &[usize]) -> Option<String> {
         walk(&self.phases, results, breaks).1.map(|step| step.name)
+    }
+
+    /// How much of what it overwrites: by its identity, because another device may have the same name later.
+    fn part_of_target(&self) -> String {
+        let target = self.target.identity.clone().unwrap_or_else(|| self.target.shown());
+        format!("{} of {target}", shown_bytes(self.target.size_bytes))
     }
 }
 
@@ -170,14 +174,17 @@ impl Study for Qualify {
         let smallest =
             if block_bytes > 512 { format!(" from {}", shown_bytes(block_bytes)) } else { String::new() };
         format!(
-            "{} ({}){smallest} in steady state on {} of {}, {} for each measurement, {} at most",
+            "{} ({}){smallest} in steady state on {}, {} for each measurement, {} at most",
             tests.join(", "),
             class.word(),
-            shown_bytes(self.target.size_bytes),
-            self.target.identity.clone().unwrap_or_else(|| self.target.shown()),
+            self.part_of_target(),
             shown_time(*time),
             counted(*rounds_max, "round")
         )
+    }
+
+    fn place(&self) -> Option<String> {
+        Some(self.part_of_target())
     }
 
     fn outline(&self) -> &StudyOutline {
@@ -190,11 +197,7 @@ impl Study for Qualify {
     }
 
     fn next(&self, results: &[StepResult]) -> Option<Step> {
-        let mut step = walk(&self.phases, results, &self.breaks).1?;
-        if self.breaks.last() == Some(&results.len()) {
-            step.name += RESUMED;
-        }
-        Some(step)
+        walk(&self.phases, results, &self.breaks).1
     }
 
     fn part(&self, results: &[StepResult]) -> Option<usize> {

@@ -18,6 +18,11 @@ use crate::verdict::Verdict;
 const MEANS: &str = "Conclusions have the figures of each target's median run, without rounds before throughput was steady; \
      the comparison has means of all runs.";
 
+/// The name of a run on one of several targets, from that of the target and that of the run in its own study.
+pub fn at_target(target: &str, run: &str) -> String {
+    format!("{target}: {run}")
+}
+
 /// The study.
 pub struct Several {
     /// The name of each target, and its study.
@@ -43,7 +48,7 @@ impl Several {
         let count = studies.first().map_or(0, |(_, study)| study.steps().len());
         let step = |(name, study): &(String, Box<dyn Study>), number: usize| {
             let step = study.steps()[number].clone();
-            Step { name: format!("{name}: {}", step.name), ..step }
+            Step { name: at_target(name, &step.name), ..step }
         };
         let steps = (0..count).flat_map(|number| studies.iter().map(move |one| step(one, number))).collect();
         let of_first = studies.first().map(|(_, study)| study.outline());
@@ -93,9 +98,9 @@ impl Study for Several {
     }
 
     fn purpose(&self) -> String {
-        let names: Vec<&str> = self.studies.iter().map(|(name, _)| name.as_str()).collect();
-        let (first, others) = names.split_first().unwrap_or((&"", &[]));
-        let purpose = self.studies.first().map_or_else(|| (*first).to_string(), |(_, study)| study.purpose());
+        let place = |(name, study): &(String, Box<dyn Study>)| study.place().unwrap_or_else(|| name.clone());
+        let others: Vec<String> = self.studies.iter().skip(1).map(place).collect();
+        let purpose = self.studies.first().map_or_else(String::new, |(_, study)| study.purpose());
         format!("{purpose}; the same on {}, in turn", others.join(" and "))
     }
 
@@ -117,7 +122,7 @@ impl Study for Several {
         let of_part = |(target, (name, study)): (usize, &(String, Box<dyn Study>))| {
             let own = self.of_target(target, results);
             let (part, step) = (study.part(&own)?, study.next(&own)?);
-            let name = format!("{name}: {}", step.name);
+            let name = at_target(name, &step.name);
             Some((part, Step { name, repeats: Some(own.len() * count + target), ..step }))
         };
         let first = self.studies.iter().enumerate().filter_map(of_part).min_by_key(|(part, _)| *part);

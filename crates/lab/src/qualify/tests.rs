@@ -155,6 +155,7 @@ fn a_test_ends_on_one_device_before_it_begins_on_the_next_and_windows_are_compar
         (name.to_string(), Box::new(study(&[Test::Throughput]).beside_others()) as Box<dyn Study>)
     };
     let several = Several::new(vec![of("a"), of("b")]).unwrap();
+    assert!(several.purpose().ends_with("; the same on 1GiB of /data, in turn"), "{}", several.purpose());
     let (mut results, mut names): (Vec<StepResult>, Vec<String>) = Default::default();
     while let Some(step) = several.steps().get(results.len()).cloned().or_else(|| several.next(&results)) {
         let ios = if step.name.starts_with("a") { 1000 } else { 2000 };

@@ -4,6 +4,7 @@
 
 use fiord_findings::interrupted;
 use fiord_host::Machine;
+use fiord_lab::rounds::with_resumption;
 use fiord_lab::{Figures, Step, StepResult, Study};
 use fiord_options::value::Trust;
 use fiord_plan::Plan;
@@ -60,8 +61,8 @@ impl StudyRun<'_> {
         gate: Option<&'s mut dyn StageGate>,
     ) -> StudyOutcome {
         let (names, results): (Vec<String>, Vec<StepResult>) = planned.earlier.drain(..).unzip();
-        let complete = results.len();
-        let mut steps = Steps { of: self, planned, presenter, gate, results, names, complete };
+        let (complete, resumed_at) = (results.len(), Some(results.len()).filter(|runs| *runs > 0));
+        let mut steps = Steps { of: self, planned, presenter, gate, results, names, complete, resumed_at };
         let early = steps.run().err();
         let Steps { results, names, complete, planned, .. } = steps;
         let findings = planned.messages.findings();
@@ -103,6 +104,8 @@ struct Steps<'a> {
     results: Vec<StepResult>,
     names: Vec<String>,
     complete: usize,
+    /// The number of the first step of this process, if another process has run those before.
+    resumed_at: Option<usize>,
 }
 
 impl Steps<'_> {
@@ -157,7 +160,10 @@ impl Steps<'_> {
     /// A step by its number: one that was known before, or that follows from the results so far.
     fn step(&self, number: usize) -> Option<Step> {
         let study = self.of.study;
-        study.steps().get(number).cloned().or_else(|| study.next(&self.results))
+        let step = study.steps().get(number).cloned().or_else(|| study.next(&self.results))?;
+        // By this name a later resumption knows of the interruption.
+        let is_resumed = self.resumed_at == Some(number);
+        Some(if is_resumed { Step { name: with_resumption(&step.name), ..step } } else { step })
     }
 
     /// The plan of a step that is about to run.
