@@ -322,6 +322,41 @@ fn the_rows_that_write_of_other_studies_overwrite_a_device_as_well() {
 }
 
 #[test]
+fn a_sweep_writes_on_a_device_that_was_identified_and_within_its_size() {
+    let (dir, device, identity) = need!(device());
+    let (_other, other, _) = need!(self::device());
+    let line = format!("sweep --rw randwrite --size 9M --over bs=4k,64k --time 400ms --json {}", device.path);
+    let before = [&device, &other].map(|device| std::fs::read(&device.path).unwrap());
+    let refused = |line: &str, status: i32, why: &str| {
+        let ran = dir.run(line);
+        assert!(ran.assert_status(status).stderr.contains(why), "{ran:?}");
+        let now = [&device, &other].map(|device| std::fs::read(&device.path).unwrap());
+        assert!(now == before, "{line}: something was written");
+    };
+    refused(&line, 2, "it is only read here, and would be written; --overwrite names");
+    refused(&format!("{line} --overwrite elsewhere"), 2, "--overwrite=elsewhere is another device");
+    let overwrite = format!("{line} --overwrite {identity}");
+    refused(&format!("{overwrite} --offset 1M"), 2, "9MiB of it are to be overwritten");
+    refused(&format!("{overwrite} --filename other"), 1, "filename names other files");
+    refused(&format!("{overwrite} {}", other.path), 1, "a second device");
+    refused(&overwrite.replace(&device.path, ""), 1, "name the device as well");
+    let read = dir.run(&line.replace("randwrite", "randread"));
+    assert!(!read.assert_success().json()["target"]["writable"].as_bool().unwrap(), "{read:?}");
+    let document = dir.run(&overwrite).assert_success().json();
+    assert_eq!(document["target"]["overwritten"], Value::from(identity.clone()));
+    assert_eq!(document["rows"].as_array().unwrap().len(), 2, "{document}");
+    let data = std::fs::read(&device.path).unwrap();
+    let is_written = |range: std::ops::Range<usize>| data[range].iter().any(|byte| *byte != 0);
+    assert!((0..9).all(|mib| is_written(mib << 20..(mib + 1) << 20)) && !is_written(9 << 20..16 << 20));
+    drop(need!(Mount::ext4(&dir, &device)));
+    let ran = dir.run(&overwrite);
+    assert!(ran.assert_status(2).stderr.contains("found on it: ext2/3/4 file system"), "{ran:?}");
+    need!(helper("e2fsck", &["-n", "-f", &device.path]));
+    dir.run(&format!("{overwrite} --erase-signatures")).assert_success();
+    assert!(std::fs::read(&other.path).unwrap() == before[1]);
+}
+
+#[test]
 fn recovery_has_states_that_go_on_after_an_interruption() {
     let (dir, path) = with_file();
     let line = SHORT.replace("throughput", "cross-stimulus,idle-recovery");

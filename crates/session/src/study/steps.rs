@@ -12,7 +12,7 @@ use fiord_report::Finding;
 use fiord_report::finding::any_void;
 use fiord_sys::signal;
 
-use super::overwrite;
+use super::overwrite::WriteLimit;
 use super::planned::PlannedSteps;
 use super::step_plan::{StepPlan, step_name};
 use crate::ending::Ending;
@@ -168,16 +168,15 @@ impl Steps<'_> {
 
     /// The plan of a step that is about to run.
     fn plan(&self, number: usize, step: &Step) -> Result<StepPlan, SessionError> {
-        for (path, word) in &self.planned.overwritten {
-            overwrite::check_again(path, word)?;
-        }
+        self.planned.limits.iter().try_for_each(WriteLimit::check_again)?;
         let is_users = self.of.study.outline().is_of_users_options;
-        let run = StepPlan::of(&step_name(number), step, is_users, self.of.machine)?;
+        let name = step_name(number);
+        let run = StepPlan::of(&name, step, is_users, self.of.machine)?;
+        self.planned.within_limits(&name, &run)?;
         if self.planned.may_touch(step.repeats.unwrap_or(number), &run.touched()) {
             return Ok(run);
         }
-        let why =
-            format!("{}: it would use files that appeared after the runs were checked", step_name(number));
+        let why = format!("{name}: it would use files that appeared after the runs were checked");
         Err(SessionError { why, is_refused: true })
     }
 
