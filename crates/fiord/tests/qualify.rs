@@ -3,6 +3,7 @@
 //! Invariant: nothing but the device or file that `--overwrite` identifies is written.
 
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
 use fiord_lab::qualify::window::{WINDOW_ROUNDS, Window};
@@ -12,7 +13,8 @@ use serde_json::{Value, json};
 use crate::common::schema::assert_documented;
 use crate::common::study::fio_takes;
 use crate::common::{
-    Dir, LoopDevice, Mount, Ran, assert_fits_terminal, finish, fiord, helper, signal, start, until,
+    Dir, LoopDevice, Mount, Ran, assert_fits_terminal, finish, fiord, helper, in_one_line, signal, start,
+    until,
 };
 
 /// Two short measurements a round.
@@ -354,6 +356,54 @@ fn a_sweep_writes_on_a_device_that_was_identified_and_within_its_size() {
     need!(helper("e2fsck", &["-n", "-f", &device.path]));
     dir.run(&format!("{overwrite} --erase-signatures")).assert_success();
     assert!(std::fs::read(&other.path).unwrap() == before[1]);
+}
+
+#[test]
+fn preconditioning_is_kept_only_with_evidence() {
+    let (dir, device, identity) = need!(device());
+    let (_other, other, others) = need!(self::device());
+    let overwrite = format!("--overwrite {identity} --overwrite {others}");
+    let qualify = |more: &str, device: &LoopDevice| {
+        let line = format!("qualify {SHORT} --rounds 1 {overwrite} {more} {}", device.path);
+        let line = if more.contains("--capacity") { line.replacen("--capacity 8M", "", 1) } else { line };
+        let ran = finish(start(alone(&dir, &line)));
+        ran.assert_status(6);
+        ran
+    };
+    let heading = |more: &str, device: &LoopDevice, what: &str| {
+        let ran = qualify(&format!("--keep-preconditioning {more}"), device);
+        assert!(in_one_line(&ran.stdout).contains(&format!("Preconditioning {what}")), "{what}: {ran:?}");
+        ran
+    };
+    let none = "done: the history has no complete one of this device";
+    heading("", &device, none);
+    assert!(!qualify("", &device).stdout.contains("Preconditioning "), "the default is the specification's");
+    // The second study's first run is the sixth entry.
+    let kept = heading("", &device, "kept: run 6 of ");
+    assert!(in_one_line(&kept.stdout).contains("wrote 2 times 8MiB; "), "{kept:?}");
+    assert!(kept.stdout.contains("is kept, not repeated"), "{kept:?}");
+    let document = qualify("--keep-preconditioning --json", &device).json();
+    assert_documented(&document, "qualify");
+    let test = &document["tests"][0];
+    assert_eq!((&test["kept_run"], &test["preconditioning_mib_per_s"]), (&6.into(), &Value::Null));
+    assert!(test["written_since_bytes"].as_u64().unwrap() > 0, "{test}");
+    let runs = document["runs"].as_array().unwrap();
+    assert!(runs.iter().all(|run| !run["of"].as_str().unwrap().contains("preconditioning")), "{runs:?}");
+    // Other blocks, more of the device, another device.
+    heading("--test latency", &device, &format!("128KiB: {none}"));
+    heading("--capacity 12M", &device, none);
+    heading("", &other, none);
+    // What the device lost.
+    heading("", &device, "kept: run ");
+    let file = std::fs::File::options().write(true).open(&device.path).unwrap();
+    file.write_all_at(&[0; 8192], 0).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    heading("", &device, "done: there are only zeros in 1 of 64 places");
+    heading("", &device, "kept: run ");
+    need!(helper("blkdiscard", &["--force", &device.path]));
+    heading("", &device, "done: there were discards since run ");
+    heading("", &device, "kept: run ");
 }
 
 #[test]

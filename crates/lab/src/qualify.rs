@@ -4,6 +4,7 @@
 //! own.
 
 mod figures;
+mod kept;
 mod phase;
 mod progress;
 mod settings;
@@ -28,6 +29,7 @@ use phase::{End, Phase};
 use progress::walk;
 use window::WINDOW_ROUNDS;
 
+pub use kept::{Earlier, FoundDevice, Kept};
 pub use settings::{Class, Settings, Test};
 
 /// The rate at which the time of preconditioning is estimated.
@@ -56,9 +58,32 @@ impl Qualify {
         }
         let phases = phase::phases(&target, &settings);
         let steps = phases.iter().take(1).flat_map(round_of).collect();
-        let heading = heading(&target, &settings, &phases);
+        let heading = heading(&target, &settings, &phases, &[]);
         let outline = StudyOutline { heading, is_time_at_most: true, ..StudyOutline::of(steps, Rounds::ONE) };
         Ok(Qualify { target, settings, phases, breaks: Vec::new(), outline })
+    }
+
+    /// The block sizes with which it preconditions.
+    pub fn precondition_blocks(&self) -> Vec<u64> {
+        let mut blocks: Vec<u64> = self.phases.iter().filter_map(Phase::precondition_block).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks
+    }
+
+    /// The same study without the preconditioning that is kept; of each block size that, or which evidence is missing.
+    #[must_use]
+    pub fn keeping(mut self, found: &[(u64, Result<Kept, String>)]) -> Qualify {
+        for phase in &mut self.phases {
+            let block = phase.precondition_block();
+            let kept = found.iter().find(|(known, _)| Some(*known) == block);
+            if let Some((_, Ok(kept))) = kept {
+                (phase.precondition, phase.kept) = (None, Some(kept.clone()));
+            }
+        }
+        self.outline.steps = self.phases.iter().take(1).flat_map(round_of).collect();
+        self.outline.heading = heading(&self.target, &self.settings, &self.phases, found);
+        self
     }
 
     /// The same study with one round of every test known before: what a dry run shows.
@@ -119,11 +144,17 @@ fn time_of(phase: &Phase) -> [Duration; 2] {
         .map(|rounds| round.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX)))
 }
 
-/// What a reader has to know before the figures: the state of the device, the time, and what is not by the specification.
-fn heading(target: &StudyTarget, settings: &Settings, phases: &[Phase]) -> Vec<(&'static str, String)> {
+/// What a reader has to know before the figures: the state of the device, the time, and what is not by the specification;
+/// `found` says what was looked for instead of preconditioning with blocks of each size.
+fn heading(
+    target: &StudyTarget,
+    settings: &Settings,
+    phases: &[Phase],
+    found: &[(u64, Result<Kept, String>)],
+) -> Vec<(&'static str, String)> {
     let fills = phases.iter().filter(|phase| phase.precondition.is_some()).count() as u64;
     let [least, most] = [0, 1].map(|end| phases.iter().map(|phase| time_of(phase)[end]).sum::<Duration>());
-    let written = 2 * fills * target.size_bytes;
+    let written = kept::FILLS * fills * target.size_bytes;
     let mut time = format!("{} to {} of rounds", shown_time(least), shown_time(most));
     if written > 0 {
         let filling = shown_time(Duration::from_secs(written.div_ceil(ESTIMATE_BYTES_PER_S)));
@@ -132,7 +163,21 @@ fn heading(target: &StudyTarget, settings: &Settings, phases: &[Phase]) -> Vec<(
     let purge = "not done; the specification purges before each test (nvme format, or blkdiscard), and fiord writes \
                  twice the capacity instead";
     let mut lines = vec![("Purge", purge.to_string()), ("Time", time)];
+    let with =
+        |block: &u64| if found.len() > 1 { format!("{}: ", shown_bytes(*block)) } else { String::new() };
+    lines.extend(found.iter().map(|(block, found)| {
+        let said = match found {
+            Ok(kept) => kept.sentence(),
+            Err(why) => format!("done: {why}"),
+        };
+        ("Preconditioning", with(block) + &said)
+    }));
+    let kept = found.iter().filter(|(_, found)| found.is_ok()).map(|(block, _)| shown_bytes(*block));
+    let kept = kept.collect::<Vec<_>>().join(" and ");
     let mut differs = Vec::new();
+    if !kept.is_empty() {
+        differs.push(format!("preconditioning with blocks of {kept} is kept, not repeated before each test"));
+    }
     let active_bytes = target.device_bytes / 100 * u64::from(settings.class.active_percent());
     if target.size_bytes < active_bytes >> 20 << 20 {
         let bytes = shown_bytes(target.size_bytes);
@@ -171,10 +216,12 @@ impl Study for Qualify {
         let Settings { tests, class, time, rounds_max } = &self.settings;
         let block_bytes = self.target.block_bytes;
         let tests: Vec<&str> = tests.iter().map(|test| test.word()).collect();
+        let is_kept = self.phases.iter().any(|phase| phase.kept.is_some());
+        let kept = if is_kept { ", preconditioning kept" } else { "" };
         let smallest =
             if block_bytes > 512 { format!(" from {}", shown_bytes(block_bytes)) } else { String::new() };
         format!(
-            "{} ({}){smallest} in steady state on {}, {} for each measurement, {} at most",
+            "{} ({}){smallest} in steady state on {}, {} for each measurement, {} at most{kept}",
             tests.join(", "),
             class.word(),
             self.part_of_target(),

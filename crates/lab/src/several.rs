@@ -52,8 +52,15 @@ impl Several {
         };
         let steps = (0..count).flat_map(|number| studies.iter().map(move |one| step(one, number))).collect();
         let of_first = studies.first().map(|(_, study)| study.outline());
+        let mut heading = of_first.map_or_else(Vec::new, |outline| outline.heading.clone());
+        for (name, study) in studies.iter().skip(1) {
+            let other = study.outline().heading.iter().filter(|line| !heading.contains(line));
+            let of_target = |(label, text): &(&'static str, String)| (*label, at_target(name, text));
+            let other: Vec<_> = other.map(of_target).collect();
+            heading.extend(other);
+        }
         let outline = StudyOutline {
-            heading: of_first.map_or_else(Vec::new, |outline| outline.heading.clone()),
+            heading,
             is_time_at_most: studies.iter().any(|(_, study)| study.outline().is_time_at_most),
             is_of_users_options: studies.iter().any(|(_, study)| study.outline().is_of_users_options),
             ..StudyOutline::of(steps, of_first.map_or(Rounds::ONE, |outline| outline.rounds))

@@ -2,6 +2,8 @@
 //!
 //! Invariant: writes only to devices and files that `--overwrite` identifies, and to scratch files.
 
+mod preconditioned;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -60,6 +62,10 @@ pub(super) struct Options {
     /// each measurement, at most 10 rounds
     #[arg(long)]
     quick: bool,
+    /// Do not repeat preconditioning that evidence shows
+    /// to have been done (docs/qualify.md)
+    #[arg(long, conflicts_with = "resume")]
+    keep_preconditioning: bool,
     /// Continue where the same command was interrupted
     #[arg(long, conflicts_with_all = ["dry_run", "no_history"])]
     resume: bool,
@@ -133,6 +139,8 @@ impl Invocation for Options {
         let mut studies: Vec<(String, Qualify)> = Vec::new();
         for (target, scratch) in &mut targets {
             let study = Qualify::new(target.clone(), self.settings())?;
+            let blocks = if self.keep_preconditioning { study.precondition_blocks() } else { Vec::new() };
+            let study = study.keeping(&preconditioned::found(target, &blocks));
             let study = if self.study.dry_run { study.with_all_steps() } else { study };
             scratch.as_mut().map_or(Ok(()), |scratch| scratch.record_files_of(study.steps()))?;
             studies.push((target.shown(), study));

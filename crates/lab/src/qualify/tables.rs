@@ -88,6 +88,8 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
         "excursion_percent",
         "slope_percent",
         "preconditioning_mib_per_s",
+        "kept_run",
+        "written_since_bytes",
         "interrupted_before_round",
     ];
     let mut table = Table::new(keys.map(|key| Column::new(key, "")));
@@ -112,6 +114,8 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
                 percent(|window| window.excursion),
                 percent(|window| window.slope),
                 preconditioning.clone().unwrap_or(Cell::None),
+                Cell::count(runs.phase.kept.as_ref().map(|kept| kept.run.unsigned_abs())),
+                Cell::count(runs.phase.kept.as_ref().map(|kept| kept.written_since_bytes)),
                 Cell::count((runs.continuous_from > 0).then_some(runs.continuous_from as u64 + 1)),
             ]);
         }
