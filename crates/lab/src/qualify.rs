@@ -76,9 +76,9 @@ impl Qualify {
     pub fn keeping(mut self, found: &[(u64, Result<Kept, String>)]) -> Qualify {
         for phase in &mut self.phases {
             let block = phase.precondition_block();
-            let kept = found.iter().find(|(known, _)| Some(*known) == block);
-            if let Some((_, Ok(kept))) = kept {
-                (phase.precondition, phase.kept) = (None, Some(kept.clone()));
+            phase.kept = found.iter().find(|(known, _)| Some(*known) == block).map(|(_, kept)| kept.clone());
+            if phase.has_kept().is_some() {
+                phase.precondition = None;
             }
         }
         self.outline.steps = self.phases.iter().take(1).flat_map(round_of).collect();
@@ -216,7 +216,7 @@ impl Study for Qualify {
         let Settings { tests, class, time, rounds_max } = &self.settings;
         let block_bytes = self.target.block_bytes;
         let tests: Vec<&str> = tests.iter().map(|test| test.word()).collect();
-        let is_kept = self.phases.iter().any(|phase| phase.kept.is_some());
+        let is_kept = self.phases.iter().any(|phase| phase.has_kept().is_some());
         let kept = if is_kept { ", preconditioning kept" } else { "" };
         let smallest =
             if block_bytes > 512 { format!(" from {}", shown_bytes(block_bytes)) } else { String::new() };
