@@ -3,6 +3,7 @@
 //! Invariant: nothing but the device or file that `--overwrite` identifies is written.
 
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
 use fiord_lab::qualify::window::{WINDOW_ROUNDS, Window};
@@ -12,7 +13,8 @@ use serde_json::{Value, json};
 use crate::common::schema::assert_documented;
 use crate::common::study::fio_takes;
 use crate::common::{
-    Dir, LoopDevice, Mount, Ran, assert_fits_terminal, finish, fiord, helper, signal, start, until,
+    Dir, LoopDevice, Mount, Ran, assert_fits_terminal, finish, fiord, helper, in_one_line, signal, start,
+    until,
 };
 
 /// Two short measurements a round.
@@ -266,6 +268,44 @@ fn several_devices_are_tested_one_after_the_other_and_compared() {
 }
 
 #[test]
+fn several_devices_go_on_where_they_were_killed() {
+    let (dir, one, identity) = need!(device());
+    let (_other, two, other) = need!(self::device());
+    let (_third, three, third) = need!(self::device());
+    let short = SHORT.replace("20ms", "300ms");
+    let overwrite = format!("--overwrite {identity} --overwrite {other} --overwrite {third}");
+    let line = format!("qualify {short} --rounds 5 --json {overwrite}");
+    // The study, both preconditioned, ten runs of the first, and a round and a half of the second.
+    let killed = end_at(&dir, &format!("{line} {} {}", one.path, two.path), 1 + 2 + 10 + 3, "KILL");
+    assert!(killed.stdout.is_empty(), "{killed:?}");
+    let resume = |devices: &[&LoopDevice]| {
+        let paths: Vec<&str> = devices.iter().map(|device| device.path.as_str()).collect();
+        finish(start(alone(&dir, &format!("{line} --resume {}", paths.join(" ")))))
+    };
+    let untouched = std::fs::read(&three.path).unwrap();
+    for devices in [vec![&two, &one], vec![&one], vec![&one, &three], vec![&one, &two, &three]] {
+        let refused = resume(&devices);
+        assert!(refused.assert_status(1).stderr.contains("the history has no qualify"), "{refused:?}");
+    }
+    let document = resume(&[&one, &two]).json();
+    assert_eq!(document["complete"], Value::from(true));
+    assert_documented(&document, "qualify");
+    let tests = document["tests"].as_array().unwrap();
+    assert_eq!(tests.len(), 4, "reads and writes of both: {document}");
+    for test in tests {
+        if test["target"] == one.path.as_str() {
+            assert!(test["interrupted_before_round"].is_null() && test["rounds"] == 5, "{test}");
+            continue;
+        }
+        let first = test["interrupted_before_round"].as_u64().unwrap();
+        assert!(first > 1 && test["window_from"].as_u64().unwrap() >= first, "{test}");
+        assert_eq!(test["rounds"], 4 + first, "{test}");
+    }
+    assert!(resume(&[&one, &two]).assert_status(1).stderr.contains("is complete"));
+    assert_eq!(std::fs::read(&three.path).unwrap(), untouched);
+}
+
+#[test]
 fn the_rows_that_write_of_other_studies_overwrite_a_device_as_well() {
     let (dir, device, identity) = need!(device());
     for (study, rows) in [("quick", 7), ("matrix --rw randread,write", 6)] {
@@ -281,6 +321,89 @@ fn the_rows_that_write_of_other_studies_overwrite_a_device_as_well() {
     dir.run(&format!("matrix --overwrite {identity} .")).assert_status(1);
     let data = std::fs::read(&device.path).unwrap();
     assert!(data[8 << 20..].iter().all(|byte| *byte == 0), "only what --size says is written");
+}
+
+#[test]
+fn a_sweep_writes_on_a_device_that_was_identified_and_within_its_size() {
+    let (dir, device, identity) = need!(device());
+    let (_other, other, _) = need!(self::device());
+    let line = format!("sweep --rw randwrite --size 9M --over bs=4k,64k --time 400ms --json {}", device.path);
+    let before = [&device, &other].map(|device| std::fs::read(&device.path).unwrap());
+    let refused = |line: &str, status: i32, why: &str| {
+        let ran = dir.run(line);
+        assert!(ran.assert_status(status).stderr.contains(why), "{ran:?}");
+        let now = [&device, &other].map(|device| std::fs::read(&device.path).unwrap());
+        assert!(now == before, "{line}: something was written");
+    };
+    refused(&line, 2, "it is only read here, and would be written; --overwrite names");
+    refused(&format!("{line} --overwrite elsewhere"), 2, "--overwrite=elsewhere is another device");
+    let overwrite = format!("{line} --overwrite {identity}");
+    refused(&format!("{overwrite} --offset 1M"), 2, "9MiB of it are to be overwritten");
+    refused(&format!("{overwrite} --filename other"), 1, "filename names other files");
+    refused(&format!("{overwrite} {}", other.path), 1, "a second device");
+    refused(&overwrite.replace(&device.path, ""), 1, "name the device as well");
+    let read = dir.run(&line.replace("randwrite", "randread"));
+    assert!(!read.assert_success().json()["target"]["writable"].as_bool().unwrap(), "{read:?}");
+    let document = dir.run(&overwrite).assert_success().json();
+    assert_eq!(document["target"]["overwritten"], Value::from(identity.clone()));
+    assert_eq!(document["rows"].as_array().unwrap().len(), 2, "{document}");
+    let data = std::fs::read(&device.path).unwrap();
+    let is_written = |range: std::ops::Range<usize>| data[range].iter().any(|byte| *byte != 0);
+    assert!((0..9).all(|mib| is_written(mib << 20..(mib + 1) << 20)) && !is_written(9 << 20..16 << 20));
+    drop(need!(Mount::ext4(&dir, &device)));
+    let ran = dir.run(&overwrite);
+    assert!(ran.assert_status(2).stderr.contains("found on it: ext2/3/4 file system"), "{ran:?}");
+    need!(helper("e2fsck", &["-n", "-f", &device.path]));
+    dir.run(&format!("{overwrite} --erase-signatures")).assert_success();
+    assert!(std::fs::read(&other.path).unwrap() == before[1]);
+}
+
+#[test]
+fn preconditioning_is_kept_only_with_evidence() {
+    let (dir, device, identity) = need!(device());
+    let (_other, other, others) = need!(self::device());
+    let overwrite = format!("--overwrite {identity} --overwrite {others}");
+    let qualify = |more: &str, device: &LoopDevice| {
+        let line = format!("qualify {SHORT} --rounds 1 {overwrite} {more} {}", device.path);
+        let line = if more.contains("--capacity") { line.replacen("--capacity 8M", "", 1) } else { line };
+        let ran = finish(start(alone(&dir, &line)));
+        ran.assert_status(6);
+        ran
+    };
+    let heading = |more: &str, device: &LoopDevice, what: &str| {
+        let ran = qualify(&format!("--keep-preconditioning {more}"), device);
+        assert!(in_one_line(&ran.stdout).contains(&format!("Preconditioning {what}")), "{what}: {ran:?}");
+        ran
+    };
+    let none = "done: the history has no complete one of this device";
+    heading("", &device, none);
+    assert!(!qualify("", &device).stdout.contains("Preconditioning "), "the default is the specification's");
+    // The second study's first run is the sixth entry.
+    let kept = heading("", &device, "kept: run 6 of ");
+    assert!(in_one_line(&kept.stdout).contains("wrote 2 times 8MiB; "), "{kept:?}");
+    assert!(kept.stdout.contains("is kept, not repeated"), "{kept:?}");
+    let document = qualify("--keep-preconditioning --json", &device).json();
+    assert_documented(&document, "qualify");
+    let test = &document["tests"][0];
+    assert_eq!((&test["kept_run"], &test["preconditioning_mib_per_s"]), (&6.into(), &Value::Null));
+    assert!(test["written_since_bytes"].as_u64().unwrap() > 0, "{test}");
+    let runs = document["runs"].as_array().unwrap();
+    assert!(runs.iter().all(|run| !run["of"].as_str().unwrap().contains("preconditioning")), "{runs:?}");
+    // Other blocks, more of the device, another device.
+    heading("--test latency", &device, &format!("128KiB: {none}"));
+    heading("--capacity 12M", &device, none);
+    heading("", &other, none);
+    // What the device lost.
+    heading("", &device, "kept: run ");
+    let file = std::fs::File::options().write(true).open(&device.path).unwrap();
+    file.write_all_at(&[0; 8192], 0).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    heading("", &device, "done: there are only zeros in 1 of 64 places");
+    heading("", &device, "kept: run ");
+    need!(helper("blkdiscard", &["--force", &device.path]));
+    heading("", &device, "done: there were discards since run ");
+    heading("", &device, "kept: run ");
 }
 
 #[test]

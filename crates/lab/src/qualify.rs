@@ -4,6 +4,7 @@
 //! own.
 
 mod figures;
+mod kept;
 mod phase;
 mod progress;
 mod settings;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use fiord_report::table::{Cell, Table, shown_bytes};
 use fiord_report::{Code, Finding};
 
-use crate::rounds::{RESUMED, Rounds};
+use crate::rounds::Rounds;
 use crate::step::{Step, StepResult};
 use crate::study::{Study, StudyOutline, StudyResult, accounted_for, counted, shown_time};
 use crate::study_target::StudyTarget;
@@ -28,12 +29,14 @@ use phase::{End, Phase};
 use progress::walk;
 use window::WINDOW_ROUNDS;
 
+pub use kept::{Earlier, FoundDevice, Kept};
 pub use settings::{Class, Settings, Test};
 
 /// The rate at which the time of preconditioning is estimated.
 const ESTIMATE_BYTES_PER_S: u64 = 1 << 30;
 
 /// The study.
+#[derive(Clone)]
 pub struct Qualify {
     target: StudyTarget,
     settings: Settings,
@@ -55,9 +58,32 @@ impl Qualify {
         }
         let phases = phase::phases(&target, &settings);
         let steps = phases.iter().take(1).flat_map(round_of).collect();
-        let heading = heading(&target, &settings, &phases);
+        let heading = heading(&target, &settings, &phases, &[]);
         let outline = StudyOutline { heading, is_time_at_most: true, ..StudyOutline::of(steps, Rounds::ONE) };
         Ok(Qualify { target, settings, phases, breaks: Vec::new(), outline })
+    }
+
+    /// The block sizes with which it preconditions.
+    pub fn precondition_blocks(&self) -> Vec<u64> {
+        let mut blocks: Vec<u64> = self.phases.iter().filter_map(Phase::precondition_block).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks
+    }
+
+    /// The same study without the preconditioning that is kept; of each block size that, or which evidence is missing.
+    #[must_use]
+    pub fn keeping(mut self, found: &[(u64, Result<Kept, String>)]) -> Qualify {
+        for phase in &mut self.phases {
+            let block = phase.precondition_block();
+            phase.kept = found.iter().find(|(known, _)| Some(*known) == block).map(|(_, kept)| kept.clone());
+            if phase.has_kept().is_some() {
+                phase.precondition = None;
+            }
+        }
+        self.outline.steps = self.phases.iter().take(1).flat_map(round_of).collect();
+        self.outline.heading = heading(&self.target, &self.settings, &self.phases, found);
+        self
     }
 
     /// The same study with one round of every test known before: what a dry run shows.
@@ -79,15 +105,18 @@ impl Qualify {
     #[must_use]
     pub fn interrupted_before(mut self, breaks: Vec<usize>) -> Qualify {
         self.breaks = breaks;
-        if let Some(step) = self.breaks.last().and_then(|broken| self.outline.steps.get_mut(*broken)) {
-            step.name += RESUMED;
-        }
         self
     }
 
     /// The name of the run that follows from these results, with interruptions before these of them; `None` if there is none.
     pub fn name_after(&self, results: &[StepResult], breaks: &[usize]) -> Option<String> {
         walk(&self.phases, results, breaks).1.map(|step| step.name)
+    }
+
+    /// How much of what it overwrites: by its identity, because another device may have the same name later.
+    fn part_of_target(&self) -> String {
+        let target = self.target.identity.clone().unwrap_or_else(|| self.target.shown());
+        format!("{} of {target}", shown_bytes(self.target.size_bytes))
     }
 }
 
@@ -115,11 +144,17 @@ fn time_of(phase: &Phase) -> [Duration; 2] {
         .map(|rounds| round.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX)))
 }
 
-/// What a reader has to know before the figures: the state of the device, the time, and what is not by the specification.
-fn heading(target: &StudyTarget, settings: &Settings, phases: &[Phase]) -> Vec<(&'static str, String)> {
+/// What a reader has to know before the figures: the state of the device, the time, and what is not by the specification;
+/// `found` says what was looked for instead of preconditioning with blocks of each size.
+fn heading(
+    target: &StudyTarget,
+    settings: &Settings,
+    phases: &[Phase],
+    found: &[(u64, Result<Kept, String>)],
+) -> Vec<(&'static str, String)> {
     let fills = phases.iter().filter(|phase| phase.precondition.is_some()).count() as u64;
     let [least, most] = [0, 1].map(|end| phases.iter().map(|phase| time_of(phase)[end]).sum::<Duration>());
-    let written = 2 * fills * target.size_bytes;
+    let written = kept::FILLS * fills * target.size_bytes;
     let mut time = format!("{} to {} of rounds", shown_time(least), shown_time(most));
     if written > 0 {
         let filling = shown_time(Duration::from_secs(written.div_ceil(ESTIMATE_BYTES_PER_S)));
@@ -128,7 +163,21 @@ fn heading(target: &StudyTarget, settings: &Settings, phases: &[Phase]) -> Vec<(
     let purge = "not done; the specification purges before each test (nvme format, or blkdiscard), and fiord writes \
                  twice the capacity instead";
     let mut lines = vec![("Purge", purge.to_string()), ("Time", time)];
+    let with =
+        |block: &u64| if found.len() > 1 { format!("{}: ", shown_bytes(*block)) } else { String::new() };
+    lines.extend(found.iter().map(|(block, found)| {
+        let said = match found {
+            Ok(kept) => kept.sentence(),
+            Err(why) => format!("done: {why}"),
+        };
+        ("Preconditioning", with(block) + &said)
+    }));
+    let kept = found.iter().filter(|(_, found)| found.is_ok()).map(|(block, _)| shown_bytes(*block));
+    let kept = kept.collect::<Vec<_>>().join(" and ");
     let mut differs = Vec::new();
+    if !kept.is_empty() {
+        differs.push(format!("preconditioning with blocks of {kept} is kept, not repeated before each test"));
+    }
     let active_bytes = target.device_bytes / 100 * u64::from(settings.class.active_percent());
     if target.size_bytes < active_bytes >> 20 << 20 {
         let bytes = shown_bytes(target.size_bytes);
@@ -167,17 +216,22 @@ impl Study for Qualify {
         let Settings { tests, class, time, rounds_max } = &self.settings;
         let block_bytes = self.target.block_bytes;
         let tests: Vec<&str> = tests.iter().map(|test| test.word()).collect();
+        let is_kept = self.phases.iter().any(|phase| phase.has_kept().is_some());
+        let kept = if is_kept { ", preconditioning kept" } else { "" };
         let smallest =
             if block_bytes > 512 { format!(" from {}", shown_bytes(block_bytes)) } else { String::new() };
         format!(
-            "{} ({}){smallest} in steady state on {} of {}, {} for each measurement, {} at most",
+            "{} ({}){smallest} in steady state on {}, {} for each measurement, {} at most{kept}",
             tests.join(", "),
             class.word(),
-            shown_bytes(self.target.size_bytes),
-            self.target.identity.clone().unwrap_or_else(|| self.target.shown()),
+            self.part_of_target(),
             shown_time(*time),
             counted(*rounds_max, "round")
         )
+    }
+
+    fn place(&self) -> Option<String> {
+        Some(self.part_of_target())
     }
 
     fn outline(&self) -> &StudyOutline {
@@ -190,11 +244,7 @@ impl Study for Qualify {
     }
 
     fn next(&self, results: &[StepResult]) -> Option<Step> {
-        let mut step = walk(&self.phases, results, &self.breaks).1?;
-        if self.breaks.last() == Some(&results.len()) {
-            step.name += RESUMED;
-        }
-        Some(step)
+        walk(&self.phases, results, &self.breaks).1
     }
 
     fn part(&self, results: &[StepResult]) -> Option<usize> {

@@ -86,7 +86,12 @@ impl Rounds {
 const ROUND: &str = ", round ";
 
 /// Ends the name of the first run after an interruption.
-pub(crate) const RESUMED: &str = ", resumed";
+const RESUMED: &str = ", resumed";
+
+/// The name of a run that is the first after an interruption.
+pub fn with_resumption(name: &str) -> String {
+    format!("{name}{RESUMED}")
+}
 
 /// The name of a run as it would be without an interruption before it.
 pub fn without_resumption(name: &str) -> &str {

@@ -18,6 +18,11 @@ use crate::verdict::Verdict;
 const MEANS: &str = "Conclusions have the figures of each target's median run, without rounds before throughput was steady; \
      the comparison has means of all runs.";
 
+/// The name of a run on one of several targets, from that of the target and that of the run in its own study.
+pub fn at_target(target: &str, run: &str) -> String {
+    format!("{target}: {run}")
+}
+
 /// The study.
 pub struct Several {
     /// The name of each target, and its study.
@@ -43,12 +48,19 @@ impl Several {
         let count = studies.first().map_or(0, |(_, study)| study.steps().len());
         let step = |(name, study): &(String, Box<dyn Study>), number: usize| {
             let step = study.steps()[number].clone();
-            Step { name: format!("{name}: {}", step.name), ..step }
+            Step { name: at_target(name, &step.name), ..step }
         };
         let steps = (0..count).flat_map(|number| studies.iter().map(move |one| step(one, number))).collect();
         let of_first = studies.first().map(|(_, study)| study.outline());
+        let mut heading = of_first.map_or_else(Vec::new, |outline| outline.heading.clone());
+        for (name, study) in studies.iter().skip(1) {
+            let other = study.outline().heading.iter().filter(|line| !heading.contains(line));
+            let of_target = |(label, text): &(&'static str, String)| (*label, at_target(name, text));
+            let other: Vec<_> = other.map(of_target).collect();
+            heading.extend(other);
+        }
         let outline = StudyOutline {
-            heading: of_first.map_or_else(Vec::new, |outline| outline.heading.clone()),
+            heading,
             is_time_at_most: studies.iter().any(|(_, study)| study.outline().is_time_at_most),
             is_of_users_options: studies.iter().any(|(_, study)| study.outline().is_of_users_options),
             ..StudyOutline::of(steps, of_first.map_or(Rounds::ONE, |outline| outline.rounds))
@@ -93,9 +105,9 @@ impl Study for Several {
     }
 
     fn purpose(&self) -> String {
-        let names: Vec<&str> = self.studies.iter().map(|(name, _)| name.as_str()).collect();
-        let (first, others) = names.split_first().unwrap_or((&"", &[]));
-        let purpose = self.studies.first().map_or_else(|| (*first).to_string(), |(_, study)| study.purpose());
+        let place = |(name, study): &(String, Box<dyn Study>)| study.place().unwrap_or_else(|| name.clone());
+        let others: Vec<String> = self.studies.iter().skip(1).map(place).collect();
+        let purpose = self.studies.first().map_or_else(String::new, |(_, study)| study.purpose());
         format!("{purpose}; the same on {}, in turn", others.join(" and "))
     }
 
@@ -117,7 +129,7 @@ impl Study for Several {
         let of_part = |(target, (name, study)): (usize, &(String, Box<dyn Study>))| {
             let own = self.of_target(target, results);
             let (part, step) = (study.part(&own)?, study.next(&own)?);
-            let name = format!("{name}: {}", step.name);
+            let name = at_target(name, &step.name);
             Some((part, Step { name, repeats: Some(own.len() * count + target), ..step }))
         };
         let first = self.studies.iter().enumerate().filter_map(of_part).min_by_key(|(part, _)| *part);

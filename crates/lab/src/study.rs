@@ -84,6 +84,11 @@ pub trait Study {
     /// What it will do: one line for the user, without a full stop.
     fn purpose(&self) -> String;
 
+    /// What its runs use, if the name of the target does not say that: how much of which device.
+    fn place(&self) -> Option<String> {
+        None
+    }
+
     /// What is known of it before anything is run.
     fn outline(&self) -> &StudyOutline;
 

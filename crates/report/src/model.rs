@@ -51,6 +51,8 @@ pub struct RunReport {
     pub timeline: Option<Timeline>,
     /// What all jobs together did over time, while all of them were running; empty if that was not observed.
     pub windows: Vec<Window>,
+    /// The kernel's number of the boot in which it was made, if known: only within one are counters of devices comparable.
+    pub boot_id: Option<String>,
 }
 
 /// How idle the processors were during the run.

@@ -211,6 +211,7 @@ fn full_report() -> RunReport {
         repeats: vec![repeated_figure()],
         timeline: Some(timeline(9)),
         windows: vec![Window { length_ns: 1, ios: [2, 3, 4], bytes: [5, 6, 7] }],
+        boot_id: Some("7d0c".to_string()),
         ..steady_run(Some(STEADY_PART))
     }
 }
@@ -224,7 +225,7 @@ fn a_changed_model_has_another_format() {
     let format = encode(&report).unwrap()[0];
     assert_eq!(
         (format, sum),
-        (2, 1_574_200_190_622_771_493),
+        (3, 3_741_277_455_190_040_406),
         "raise FORMAT if the model has changed, and write the new sum here"
     );
 }

@@ -2,13 +2,15 @@
 //!
 //! Invariant: writes only to devices and files that `--overwrite` identifies, and to scratch files.
 
+mod preconditioned;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
 use fiord_lab::qualify::{Class, Qualify, Settings, Test};
-use fiord_lab::{Repeat, Several, StepResult, Study, StudyTarget};
+use fiord_lab::{Repeat, Several, Study, StudyTarget};
 use fiord_session::study::overwrite::overwritten;
 use fiord_session::study::scratch::ScratchFiles;
 use fiord_session::study::target::{self, Space};
@@ -60,6 +62,10 @@ pub(super) struct Options {
     /// each measurement, at most 10 rounds
     #[arg(long)]
     quick: bool,
+    /// Do not repeat preconditioning that evidence shows
+    /// to have been done (docs/qualify.md)
+    #[arg(long, conflicts_with = "resume")]
+    keep_preconditioning: bool,
     /// Continue where the same command was interrupted
     #[arg(long, conflicts_with_all = ["dry_run", "no_history"])]
     resume: bool,
@@ -130,26 +136,33 @@ impl Invocation for Options {
         // The scratch files live until everything has been printed.
         let places: Vec<&Path> = self.devices.iter().map(PathBuf::as_path).collect();
         let mut targets = target::all(&places, |path| self.target(path))?;
-        let mut studies = Vec::new();
+        let mut studies: Vec<(String, Qualify)> = Vec::new();
         for (target, scratch) in &mut targets {
             let study = Qualify::new(target.clone(), self.settings())?;
+            let blocks = if self.keep_preconditioning { study.precondition_blocks() } else { Vec::new() };
+            let study = study.keeping(&preconditioned::found(target, &blocks));
             let study = if self.study.dry_run { study.with_all_steps() } else { study };
             scratch.as_mut().map_or(Ok(()), |scratch| scratch.record_files_of(study.steps()))?;
             studies.push((target.shown(), study));
         }
         let targets: Vec<&StudyTarget> = targets.iter().map(|(target, _)| target).collect();
-        if targets.len() == 1
-            && let Some((_, study)) = studies.pop()
-        {
-            let study = if self.resume { self.resumed(study, targets[0])? } else { study };
-            return study::carry_out(&study, &targets, &[], &self.study, &[]);
+        if targets.len() > 1 && !self.study.dry_run {
+            studies = studies.into_iter().map(|(name, study)| (name, study.beside_others())).collect();
         }
         if self.resume {
-            return Err("--resume: works with one device; name that alone".to_string().into());
+            studies = self.resumed(studies, &targets)?;
         }
-        let alone = |study: Qualify| if self.study.dry_run { study } else { study.beside_others() };
-        let boxed = studies.into_iter().map(|(name, study)| (name, Box::new(alone(study)) as Box<dyn Study>));
-        study::carry_out(&Several::new(boxed.collect())?, &targets, &[], &self.study, &[])
+        study::carry_out(&*whole(studies)?, &targets, &[], &self.study, &[])
+    }
+}
+
+/// The study of all targets, by the name and study of each.
+fn whole(studies: Vec<(String, Qualify)>) -> Result<Box<dyn Study>, String> {
+    let mut boxed: Vec<(String, Box<dyn Study>)> = Vec::new();
+    boxed.extend(studies.into_iter().map(|(name, study)| (name, Box::new(study) as Box<dyn Study>)));
+    match boxed.len() {
+        1 => Ok(boxed.remove(0).1),
+        _ => Ok(Box::new(Several::new(boxed)?)),
     }
 }
 
@@ -191,12 +204,19 @@ impl Options {
         }
     }
 
-    /// The study with what is recorded of it.
-    fn resumed(&mut self, study: Qualify, target: &StudyTarget) -> Result<Qualify, CommandError> {
-        let name_after = |results: &[StepResult], breaks: &[usize]| study.name_after(results, breaks);
-        let resumed = resume::newest(&study, Path::new(&target.path), name_after)?;
-        let study = study.interrupted_before(resumed.breaks.clone());
+    /// The studies with what is recorded of them.
+    fn resumed(
+        &mut self,
+        studies: Vec<(String, Qualify)>,
+        targets: &[&StudyTarget],
+    ) -> Result<Vec<(String, Qualify)>, CommandError> {
+        let resumed = resume::newest(&*whole(studies.clone())?, targets, |target, results, breaks| {
+            studies[target].1.name_after(results, breaks)
+        })?;
+        let broken = studies.into_iter().zip(resumed.breaks.clone());
+        let studies = broken.map(|((name, study), breaks)| (name, study.interrupted_before(breaks)));
+        let studies = studies.collect();
         self.study.resumed = Some(Rc::new(resumed));
-        Ok(study)
+        Ok(studies)
     }
 }

@@ -34,7 +34,7 @@ impl Overwriting {
     }
 
     /// The target at `path` for runs of this study that use up to so many bytes.
-    pub(super) fn target(
+    pub(crate) fn target(
         &self,
         path: &Path,
         study: &str,

@@ -3,8 +3,10 @@
 //! Invariant: it is read as fio reads it, and an option that the study cannot honour is refused.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Command;
@@ -12,11 +14,12 @@ use fiord_engine::registry;
 use fiord_host::Machine;
 use fiord_lab::sweep::Key;
 use fiord_lab::{StudyTarget, ranges};
-use fiord_options::cli::Parsed;
+use fiord_options::cli::{self, Parsed};
 use fiord_options::environment::KeywordValues;
 use fiord_options::program::ProgramOptions;
 use fiord_options::value::{Bytes, EngineName, NamedEngine, Reading, Value};
-use fiord_options::{Place, Problem, Scope, Section, Setting, Spec, job, lookup, resolve_job};
+use fiord_options::{Lookup, Place, Problem, Scope, Section, Setting, Spec, job, lookup, resolve_job, table};
+use fiord_report::path::shown;
 use fiord_session::run::environment;
 use fiord_session::study::scratch::ScratchFiles;
 use fiord_session::study::target::{self, Space};
@@ -25,8 +28,8 @@ use fiord_sys::signal;
 use super::job_file::{self, FILES, joined};
 use super::options::Options;
 
-/// Size of the scratch file, at most.
-const SIZE_BYTES: u64 = 1 << 30;
+/// Size of the scratch file, at most, and of what is used of a device.
+pub(crate) const SIZE_BYTES: u64 = 1 << 30;
 
 /// The engine that a value of `ioengine` names.
 pub(crate) fn named_engine(value: &str) -> Option<EngineName> {
@@ -142,6 +145,11 @@ impl TypedJob {
         self.settings().any(|setting| setting.spec == option) || keys.iter().any(|key| key.spec == option)
     }
 
+    /// The option that names its files, if it names files itself.
+    pub(crate) fn names_files(&self, keys: &[Key]) -> Option<&'static Spec> {
+        FILES.into_iter().find(|option| self.is_given(option, keys))
+    }
+
     /// A scratch file in the current directory, if the job names no file.
     pub(crate) fn own_target(
         &self,
@@ -150,7 +158,7 @@ impl TypedJob {
     ) -> Result<Option<(StudyTarget, ScratchFiles)>, String> {
         // Without handlers a study still runs, but a signal ends it without printing its rows.
         let _ = signal::record_stop_requests();
-        if FILES.iter().any(|option| self.is_given(option, keys)) {
+        if self.names_files(keys).is_some() {
             return Ok(None);
         }
         let size =
@@ -158,6 +166,30 @@ impl TypedJob {
         let space = size.map_or(Space::AtMost(SIZE_BYTES), |size| Space::Exactly(size.0));
         let (target, scratch) = target::at(Path::new("."), self.name, space, dry_run)?;
         Ok(scratch.map(|scratch| (target, scratch)))
+    }
+}
+
+/// Takes the argument that is a block device, which no job file is; `None` if there is none.
+///
+/// # Errors
+/// There are several.
+pub(crate) fn take_device(of_fio: &mut Vec<OsString>) -> Result<Option<PathBuf>, String> {
+    let is_value = |at: usize| {
+        let Some(option) = at.checked_sub(1).and_then(|before| of_fio[before].to_str()) else { return false };
+        let name = option.strip_prefix('-').filter(|name| !name.contains('='));
+        let spec = name.map(|name| table::find_job_option(name.trim_start_matches('-'), false, &[]));
+        matches!(spec, Some(Lookup::Found(spec)) if cli::needs_value(spec))
+    };
+    let is_device = |at: &usize| {
+        let found = fs::metadata(&of_fio[*at]);
+        found.is_ok_and(|found| found.file_type().is_block_device()) && !is_value(*at)
+    };
+    match (0..of_fio.len()).filter(is_device).collect::<Vec<_>>()[..] {
+        [] => Ok(None),
+        [only] => Ok(Some(of_fio.remove(only).into())),
+        [_, second, ..] => {
+            Err(format!("{}: a second device; name one, and run others after it", shown(&of_fio[second])))
+        }
     }
 }
 

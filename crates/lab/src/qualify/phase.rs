@@ -7,6 +7,7 @@ use std::time::Duration;
 use fiord_options::{Section, job};
 use fiord_report::table::shown_bytes;
 
+use super::kept::{FILLS, Kept};
 use super::settings::{Class, Settings, Test};
 use crate::step::Step;
 use crate::study::shown_time;
@@ -102,11 +103,26 @@ pub(super) struct Phase {
     /// `throughput 128KiB`.
     pub name: String,
     pub precondition: Option<Step>,
+    /// What is kept instead, or which evidence is missing, if that was looked for.
+    pub kept: Option<Result<Kept, String>>,
     pub points: Vec<Point>,
     pub measure: Measure,
     pub end: End,
     /// Whether it begins where the one before ended, so that no other device may be tested between them.
     pub continues: bool,
+}
+
+impl Phase {
+    /// The preconditioning that is kept, if some is.
+    pub(super) fn has_kept(&self) -> Option<&Kept> {
+        self.kept.as_ref()?.as_ref().ok()
+    }
+
+    /// The block size of its preconditioning, if it has one.
+    pub(super) fn precondition_block(&self) -> Option<u64> {
+        let mut settings = self.precondition.as_ref()?.sections.first()?.settings();
+        settings.find(|setting| setting.spec == job::Blocks::bs)?.text()?.parse().ok()
+    }
 }
 
 /// The phases of these settings on this target, in the order in which they run.
@@ -143,12 +159,12 @@ impl Maker<'_> {
     /// Writes twice the capacity in sequence.
     fn precondition(&self, name: &str, block_bytes: u64) -> Step {
         let target = self.target;
-        let block = block_bytes.to_string();
+        let (block, fills) = (block_bytes.to_string(), FILLS.to_string());
         let options = [
             (job::Access::rw, "write"),
             (job::Blocks::bs, block.as_str()),
             (job::Queue::iodepth, SEQUENTIAL_DEPTH),
-            (job::General::loops, "2"),
+            (job::General::loops, fills.as_str()),
             (job::Buffers::refill_buffers, "1"),
             (job::Files::end_fsync, "1"),
         ];
@@ -231,7 +247,7 @@ impl Maker<'_> {
     ) -> Phase {
         let end = End::Steady { rounds_max: self.settings.rounds_max };
         let precondition = Some(self.precondition(&name, block_bytes));
-        Phase { test, precondition, name, points, measure, end, continues: false }
+        Phase { test, precondition, kept: None, name, points, measure, end, continues: false }
     }
 
     /// From the state that the user has put the device into.
@@ -248,7 +264,16 @@ impl Maker<'_> {
             End::Written { bytes: SATURATION_FILLS * self.target.size_bytes, rounds_max: rounds_max.max(1) };
         let (test, name) = (Test::WriteSaturation, "write saturation".to_string());
         let points = vec![point];
-        Phase { test, name, precondition: None, points, measure: Measure::Iops, end, continues: false }
+        Phase {
+            test,
+            name,
+            precondition: None,
+            kept: None,
+            points,
+            measure: Measure::Iops,
+            end,
+            continues: false,
+        }
     }
 
     /// So many of the rounds that a test without a steady state has, fewer if rounds are limited.
@@ -271,6 +296,7 @@ impl Maker<'_> {
                 test,
                 name: what.to_string(),
                 precondition: None,
+                kept: None,
                 points,
                 measure: Measure::MibPerS,
                 end,
@@ -290,8 +316,16 @@ impl Maker<'_> {
         let tracked = Point { is_tracked: true, ..writes("steady") };
         let end = End::Steady { rounds_max: self.settings.rounds_max };
         let (name, points) = (test.word().to_string(), vec![between, tracked]);
-        let mut phases =
-            vec![Phase { test, name, precondition: None, points, measure, end, continues: false }];
+        let mut phases = vec![Phase {
+            test,
+            name,
+            precondition: None,
+            kept: None,
+            points,
+            measure,
+            end,
+            continues: false,
+        }];
         let burst = self.settings.time / BURSTS_PER_MEASUREMENT;
         for pause in PAUSES.map(|times| burst * times) {
             let pauses = format!("pauses of {}", shown_time(pause));
@@ -302,7 +336,16 @@ impl Maker<'_> {
                 [(pauses.clone(), bursts, BURSTS), (after.clone(), writes(&after), AFTER_BURSTS)]
             {
                 let (points, end) = (vec![point], self.share(rounds));
-                phases.push(Phase { test, name, precondition: None, points, measure, end, continues: true });
+                phases.push(Phase {
+                    test,
+                    name,
+                    precondition: None,
+                    kept: None,
+                    points,
+                    measure,
+                    end,
+                    continues: true,
+                });
             }
         }
         phases

@@ -3,6 +3,8 @@
 //! Invariant: rows have the figures of a steady window, and nothing if a test did not become steady. Rates and means are
 //! the means of its rounds; percentiles are of all their I/Os together.
 
+use std::collections::BTreeSet;
+
 use super::figures::Figures;
 use super::phase::{End, Measure, Point, SATURATION_FILLS};
 use super::progress::{PhaseRuns, figure};
@@ -12,8 +14,8 @@ use super::window::{EXCURSION_MAX, SLOPE_MAX, WINDOW_ROUNDS, Window};
 use crate::figures::whole_run;
 use crate::step::StepResult;
 use crate::study::counted;
-use fiord_report::energy;
 use fiord_report::table::{Cell, Column, Table, shown_bytes, wrapped};
+use fiord_report::{Code, energy};
 
 /// Whether a test ended without becoming steady.
 pub(super) fn is_not_steady(runs: &PhaseRuns<'_>) -> bool {
@@ -88,6 +90,9 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
         "excursion_percent",
         "slope_percent",
         "preconditioning_mib_per_s",
+        "kept_run",
+        "written_since_bytes",
+        "not_kept_because",
         "interrupted_before_round",
     ];
     let mut table = Table::new(keys.map(|key| Column::new(key, "")));
@@ -112,6 +117,9 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
                 percent(|window| window.excursion),
                 percent(|window| window.slope),
                 preconditioning.clone().unwrap_or(Cell::None),
+                Cell::count(runs.phase.has_kept().map(|kept| kept.run.unsigned_abs())),
+                Cell::count(runs.phase.has_kept().map(|kept| kept.written_since_bytes)),
+                Cell::text(runs.phase.kept.as_ref().and_then(|kept| kept.as_ref().err())),
                 Cell::count((runs.continuous_from > 0).then_some(runs.continuous_from as u64 + 1)),
             ]);
         }
@@ -128,11 +136,35 @@ fn unit(measure: Measure) -> &'static str {
     }
 }
 
-/// The highest temperature of the device during a run.
-fn temperature(run: &StepResult) -> Cell {
+/// The highest temperature of the device during a run, in degrees Celsius.
+fn temperature(run: &StepResult) -> Option<i32> {
     let tested = run.report.devices.iter().filter(|device| device.holds_files);
-    let samples = tested.flat_map(|device| &device.samples).filter_map(|sample| sample.temperature_celsius);
-    samples.max().map_or(Cell::None, |celsius| Cell::Number(f64::from(celsius), 0))
+    tested.flat_map(|device| &device.samples).filter_map(|sample| sample.temperature_celsius).max()
+}
+
+/// The findings of runs that say that something was slowed down by its temperature or too hot, each once.
+fn overheated(runs: &[StepResult]) -> Option<String> {
+    let codes = runs.iter().flat_map(|run| &run.report.findings).map(|finding| finding.code);
+    let is_hot = |code: &Code| matches!(code, Code::DeviceOverheated | Code::CpuOverheated);
+    let words: BTreeSet<&str> = codes.filter(is_hot).map(Code::name).collect();
+    (!words.is_empty()).then(|| words.into_iter().collect::<Vec<_>>().join(" and "))
+}
+
+/// The temperatures of the device by round, and in which rounds something was too hot; nothing of what is not known.
+fn heat(runs: &PhaseRuns<'_>) -> Vec<String> {
+    let rounds = runs.whole_rounds();
+    let hottest = rounds.iter().map(|round| round.iter().filter_map(temperature).max());
+    let shown: Vec<Option<i32>> = hottest.collect();
+    let mut lines = Vec::new();
+    if shown.iter().any(Option::is_some) {
+        let shown =
+            shown.iter().map(|celsius| celsius.map_or("-".to_string(), |celsius| celsius.to_string()));
+        lines.push(format!("degrees Celsius by round: {}", shown.collect::<Vec<_>>().join(", ")));
+    }
+    let hot = (1..).zip(rounds).filter_map(|(round, runs)| Some(format!("{round} ({})", overheated(runs)?)));
+    let hot: Vec<String> = hot.collect();
+    lines.extend((!hot.is_empty()).then(|| format!("too hot in rounds: {}", hot.join(", "))));
+    lines
 }
 
 /// A row for each figure of each round that has to become steady, and for each round of the write saturation.
@@ -148,6 +180,7 @@ pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
         "in_window",
         "max_ns",
         "temperature_celsius",
+        "overheated",
         "watts",
         "written_bytes",
     ];
@@ -169,7 +202,9 @@ pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
                     Cell::Number(figure(&results[number], runs.phase.measure), 1),
                     Cell::Flag(is_in_window),
                     Cell::Latency(whole.completion.running.max),
-                    temperature(&results[number]),
+                    temperature(&results[number])
+                        .map_or(Cell::None, |celsius| Cell::Number(f64::from(celsius), 0)),
+                    Cell::text(overheated(&results[number..=number])),
                     energy::watts(&results[number].report).map_or(Cell::None, |watts| Cell::Number(watts, 2)),
                     Cell::bytes(is_saturation(runs).then_some(written_bytes)),
                 ]);
@@ -234,7 +269,7 @@ fn convergence(runs: &PhaseRuns<'_>) -> Vec<String> {
         format!("{reads}/{} {block} by round: {}", 100 - reads, values.join(", "))
     };
     let tracked = runs.tracked().filter(|_| !runs.whole_rounds().is_empty());
-    tracked.map(line).collect()
+    tracked.map(line).chain(heat(runs)).collect()
 }
 
 /// The headings of columns by shares of reads and writes.

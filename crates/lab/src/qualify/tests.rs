@@ -95,6 +95,59 @@ fn what_never_becomes_steady_has_a_verdict_instead_of_figures() {
 }
 
 #[test]
+fn temperatures_and_what_was_too_hot_are_beside_the_rounds() {
+    let study = study(&[Test::Throughput]);
+    let mut results = Vec::new();
+    carry_on(&study, &mut results, 1 + 2 * 5, |_, _| 1000);
+    assert!(!study.result(&results, 80).text.contains("Celsius"), "nothing of what is not known");
+    for (number, run) in results.iter_mut().enumerate().skip(1) {
+        run.report.devices = vec![Default::default()];
+        run.report.devices[0].holds_files = true;
+        run.report.devices[0].samples = vec![Default::default()];
+        run.report.devices[0].samples[0].temperature_celsius =
+            (number != 3 && number != 4).then_some(40 + number as i32);
+    }
+    for code in [Code::DeviceOverheated, Code::CpuOverheated] {
+        results[5].report.findings.push(Finding::new(code, Subject::Run, "it was too hot", ""));
+    }
+    let result = study.result(&results, 80);
+    assert!(result.text.contains("degrees Celsius by round: 42, -, 46, 48, 50\n"), "{}", result.text);
+    assert!(
+        result.text.contains("too hot in rounds: 3 (cpu-overheated and device-overheated)\n"),
+        "{}",
+        result.text
+    );
+    let (_, rounds) = result.tables.iter().find(|(name, _)| *name == "rounds").unwrap();
+    let column = rounds.columns.iter().position(|column| column.key == "overheated").unwrap();
+    assert_eq!(rounds.rows.iter().filter(|row| row[column] != Cell::None).count(), 1);
+}
+
+#[test]
+fn what_is_kept_is_not_written_and_what_is_missing_is_said() {
+    let kept =
+        Kept { run: 12, date: "2026-11-28".to_string(), size_bytes: 1 << 30, written_since_bytes: 7 << 30 };
+    let found = [(128 << 10, Err("there were discards since run 3".to_string())), (1 << 20, Ok(kept))];
+    let study = study(&[Test::Throughput, Test::Latency]);
+    assert_eq!(study.precondition_blocks(), [128 << 10, 1 << 20]);
+    let study = study.keeping(&found);
+    assert_eq!(study.precondition_blocks(), [128 << 10]);
+    assert!(study.purpose().ends_with("at most, preconditioning kept"), "{}", study.purpose());
+    let lines: Vec<String> =
+        study.outline().heading.iter().map(|(name, text)| format!("{name}: {text}")).collect();
+    assert!(lines.contains(&"Preconditioning: 128KiB: done: there were discards since run 3".to_string()));
+    let kept = "Preconditioning: 1MiB: kept: run 12 of 2026-11-28 wrote 2 times 1GiB; 7GiB written since";
+    assert!(lines.contains(&kept.to_string()), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.starts_with("Not PTS: preconditioning with blocks of 1MiB is kept"))
+    );
+    let mut results = Vec::new();
+    let names = carry_on(&study, &mut results, usize::MAX, |_, _| 1000);
+    let written: Vec<&String> = names.iter().filter(|name| name.contains("preconditioning")).collect();
+    assert_eq!(written, ["throughput 128KiB: preconditioning", "latency: preconditioning"]);
+    assert_eq!(names.len(), 2 + 2 * 5 * 2 + 5 * 9);
+}
+
+#[test]
 fn an_interrupted_run_completes_no_window() {
     let study = study(&[Test::Latency]);
     let mut results = Vec::new();
@@ -155,6 +208,7 @@ fn a_test_ends_on_one_device_before_it_begins_on_the_next_and_windows_are_compar
         (name.to_string(), Box::new(study(&[Test::Throughput]).beside_others()) as Box<dyn Study>)
     };
     let several = Several::new(vec![of("a"), of("b")]).unwrap();
+    assert!(several.purpose().ends_with("; the same on 1GiB of /data, in turn"), "{}", several.purpose());
     let (mut results, mut names): (Vec<StepResult>, Vec<String>) = Default::default();
     while let Some(step) = several.steps().get(results.len()).cloned().or_else(|| several.next(&results)) {
         let ios = if step.name.starts_with("a") { 1000 } else { 2000 };

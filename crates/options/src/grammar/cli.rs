@@ -139,7 +139,7 @@ const LETTERS: [(char, &Spec); 20] = [
 
 /// Whether an option takes the next argument as its value when none is attached. Of the options of a job fio lets
 /// flags alone stand bare; a text that may be left out in a job file (`write_lat_log`) is wanted here.
-fn needs_value(spec: &Spec) -> bool {
+pub fn needs_value(spec: &Spec) -> bool {
     match spec.takes {
         Takes::Value => true,
         Takes::Optional => spec.scope != Scope::Program && spec.kind == ValueKind::OptionalText,

@@ -10,8 +10,8 @@ use fiord_report::path::{self, shown};
 use fiord_report::{
     Code, Finding, JobReport, LatencyTarget, RunReport, Show, Subject, Unified, merge_groups, start,
 };
-use fiord_sys::clock;
 use fiord_sys::errno::Errno;
+use fiord_sys::{clock, procfs};
 use fiord_worker::{EndReason, Failure, Moment, Remark, WorkerReport};
 
 use super::meters::Meters;
@@ -75,6 +75,7 @@ pub(crate) fn report(
         job_parts: Vec::new(),
         timeline: None,
         windows: Vec::new(),
+        boot_id: procfs::boot_id().ok(),
     }
 }
 

@@ -3,10 +3,11 @@
 //! Invariant: only what the user has identified is overwritten, and nothing that is in use, or whose contents are known or
 //! cannot be read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fiord_host::{DeviceIdentity, TargetKind, signature};
 use fiord_lab::StudyTarget;
+use fiord_plan::Plan;
 use fiord_report::path::shown;
 use fiord_report::table::shown_bytes;
 use fiord_sys::errno::error_text;
@@ -115,11 +116,62 @@ fn identity_of(path: &Path) -> Result<DeviceIdentity, String> {
     DeviceIdentity::of(path).map_err(|error| format!("{}: {}", shown(path), error_text(&error)))
 }
 
-/// Checks that a device or file still is what the user has identified: hours pass between the first run and the last.
+/// What the runs of a study may write of a device or file that is not the study's own.
+pub(super) struct WriteLimit {
+    path: PathBuf,
+    /// What the user has identified it by; `None` if it is only read.
+    word: Option<String>,
+    bytes: u64,
+}
+
+impl WriteLimit {
+    /// Of a target; `None` for a scratch file, which may be written as the study likes.
+    pub(super) fn of(target: &StudyTarget) -> Option<WriteLimit> {
+        let StudyTarget { file, identity, writable, size_bytes, .. } = target;
+        let bytes = if *writable { *size_bytes } else { 0 };
+        (!writable || identity.is_some()).then(|| WriteLimit {
+            path: file.clone(),
+            word: identity.clone(),
+            bytes,
+        })
+    }
+
+    /// Checks that the run that errors call `name` keeps to it.
+    ///
+    /// # Errors
+    /// A job would write where it may not.
+    pub(super) fn check(&self, name: &str, plan: &Plan) -> Result<(), SessionError> {
+        let jobs = plan.jobs.iter().filter(|job| job.files.writable);
+        let ends = jobs.flat_map(|job| &job.files.list).filter(|file| file.path == self.path);
+        let end_bytes = ends.map(|file| file.offset_bytes.saturating_add(file.length_bytes)).max();
+        if end_bytes.is_none_or(|end| self.word.is_some() && end <= self.bytes) {
+            return Ok(());
+        }
+        let why = match &self.word {
+            None => "it is only read here, and would be written; --overwrite names a device to overwrite"
+                .to_string(),
+            Some(_) => format!(
+                "only {} of it are to be overwritten, and a job would write beyond; give its size in bytes, and no offset",
+                shown_bytes(self.bytes)
+            ),
+        };
+        Err(SessionError { why: format!("{name}: {}: {why}\n", shown(&self.path)), is_refused: true })
+    }
+
+    /// Checks that it still is what the user has identified: hours pass between the first run and the last.
+    ///
+    /// # Errors
+    /// Another device is at its path now.
+    pub(super) fn check_again(&self) -> Result<(), SessionError> {
+        self.word.as_ref().map_or(Ok(()), |word| check_again(&self.path, word))
+    }
+}
+
+/// Checks that a device or file still is what the user has identified.
 ///
 /// # Errors
 /// Another one is at this path now.
-pub(super) fn check_again(path: &Path, word: &str) -> Result<(), SessionError> {
+fn check_again(path: &Path, word: &str) -> Result<(), SessionError> {
     if identity_of(path)?.is(word) {
         return Ok(());
     }
@@ -129,7 +181,14 @@ pub(super) fn check_again(path: &Path, word: &str) -> Result<(), SessionError> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use fiord_host::Machine;
+    use fiord_lab::Step;
+    use fiord_options::{Section, job};
+
     use super::*;
+    use crate::study::step_plan::StepPlan;
 
     #[test]
     fn only_what_was_identified_is_overwritten_and_it_is_looked_at_again() {
@@ -142,7 +201,7 @@ mod tests {
         };
         let target = try_with(&["x", &word], |all| all / 2 + 5).unwrap();
         assert_eq!(
-            (target.size_bytes, target.device_bytes, target.identity),
+            (target.size_bytes, target.device_bytes, target.identity.clone()),
             (8 << 20, 16 << 20, Some(word.clone()))
         );
         for words in [&[][..], &["x"], &["x", "y"], &[""]] {
@@ -156,6 +215,21 @@ mod tests {
         assert!(try_with(&[&word], |_| 1 << 20).unwrap_err().why.contains("the minimum is 8MiB"));
         check_again(&path, &word).unwrap();
         assert!(check_again(&path, "the disk that was here").unwrap_err().is_refused);
+        let machine = Machine::read().unwrap();
+        let plan = |rw: &str, size: &str| {
+            let options = [(job::Access::rw, rw), (job::Amount::size, size)];
+            let step = Step::measure("step", vec![Section::new("job").with(options)], Duration::ZERO);
+            StepPlan::of("run 1", &step.on(std::fs::canonicalize(&path).unwrap()), false, &machine).unwrap()
+        };
+        let refusal = |target: &StudyTarget, rw: &str, size: &str| {
+            let limit = WriteLimit::of(target).unwrap();
+            limit.check("run 1", &plan(rw, size).plan).err().map_or_else(String::new, |refused| refused.why)
+        };
+        assert_eq!((refusal(&target, "write", "8m"), refusal(&target, "read", "16m")), Default::default());
+        assert!(refusal(&target, "write", "9m").contains("only 8MiB of it are to be overwritten"));
+        let read_only = StudyTarget { writable: false, identity: None, ..target };
+        assert_eq!(refusal(&read_only, "read", "16m"), "");
+        assert!(refusal(&read_only, "randwrite", "4k").contains("--overwrite names"));
         std::fs::remove_file(&path).unwrap();
         assert!(check_again(&path, &word).is_err());
     }

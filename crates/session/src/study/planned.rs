@@ -13,6 +13,7 @@ use fiord_plan::path_change::path_changes;
 
 use super::io_modes::IoModes;
 use super::messages::Messages;
+use super::overwrite::WriteLimit;
 use super::step_plan::{StepPlan, step_name};
 use crate::error::SessionError;
 use crate::run::files::files;
@@ -27,8 +28,8 @@ pub struct PlannedSteps {
     pub changed: BTreeSet<PathBuf>,
     /// How they do so: engine, direct or not, depth.
     pub modes: IoModes,
-    /// The devices that the user has named as ones to overwrite, and what they are named by.
-    pub(super) overwritten: Vec<(PathBuf, String)>,
+    /// What may be written of targets that are not scratch files.
+    pub(super) limits: Vec<WriteLimit>,
     /// The runs of an earlier process that the study goes on from, with their names.
     pub earlier: Vec<(String, StepResult)>,
     /// Findings so far.
@@ -45,6 +46,11 @@ impl PlannedSteps {
             Some(planned) => paths.is_subset(planned),
             None => paths.iter().all(|path| self.touched.iter().any(|planned| planned.contains(path))),
         }
+    }
+
+    /// Checks that the run of a step writes only what it may.
+    pub(super) fn within_limits(&self, name: &str, run: &StepPlan) -> Result<(), SessionError> {
+        self.limits.iter().try_for_each(|limit| limit.check(name, &run.plan))
     }
 
     /// The warnings about options, with their place in what was typed, each once.
@@ -67,17 +73,17 @@ impl PlannedSteps {
             changed: BTreeSet::new(),
             modes: IoModes::new(),
             earlier: Vec::new(),
-            overwritten: targets
-                .iter()
-                .filter_map(|one| Some((one.file.clone(), one.identity.clone()?)))
-                .collect(),
+            limits: targets.iter().filter_map(|target| WriteLimit::of(target)).collect(),
             messages: Messages::default(),
             refused: None,
         };
         planned.messages.problems(typed);
         let of_user = study.outline().is_of_users_options;
         for (number, step) in study.steps().iter().enumerate() {
-            let run = match StepPlan::of(&step_name(number), step, of_user, machine) {
+            let name = step_name(number);
+            let run = StepPlan::of(&name, step, of_user, machine);
+            let run = run.and_then(|run| planned.within_limits(&name, &run).map(|()| run));
+            let run = match run {
                 Ok(run) => run,
                 Err(refused) => {
                     planned.refused = Some(refused);

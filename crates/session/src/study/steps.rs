@@ -4,6 +4,7 @@
 
 use fiord_findings::interrupted;
 use fiord_host::Machine;
+use fiord_lab::rounds::with_resumption;
 use fiord_lab::{Figures, Step, StepResult, Study};
 use fiord_options::value::Trust;
 use fiord_plan::Plan;
@@ -11,7 +12,7 @@ use fiord_report::Finding;
 use fiord_report::finding::any_void;
 use fiord_sys::signal;
 
-use super::overwrite;
+use super::overwrite::WriteLimit;
 use super::planned::PlannedSteps;
 use super::step_plan::{StepPlan, step_name};
 use crate::ending::Ending;
@@ -60,8 +61,8 @@ impl StudyRun<'_> {
         gate: Option<&'s mut dyn StageGate>,
     ) -> StudyOutcome {
         let (names, results): (Vec<String>, Vec<StepResult>) = planned.earlier.drain(..).unzip();
-        let complete = results.len();
-        let mut steps = Steps { of: self, planned, presenter, gate, results, names, complete };
+        let (complete, resumed_at) = (results.len(), Some(results.len()).filter(|runs| *runs > 0));
+        let mut steps = Steps { of: self, planned, presenter, gate, results, names, complete, resumed_at };
         let early = steps.run().err();
         let Steps { results, names, complete, planned, .. } = steps;
         let findings = planned.messages.findings();
@@ -103,6 +104,8 @@ struct Steps<'a> {
     results: Vec<StepResult>,
     names: Vec<String>,
     complete: usize,
+    /// The number of the first step of this process, if another process has run those before.
+    resumed_at: Option<usize>,
 }
 
 impl Steps<'_> {
@@ -157,21 +160,23 @@ impl Steps<'_> {
     /// A step by its number: one that was known before, or that follows from the results so far.
     fn step(&self, number: usize) -> Option<Step> {
         let study = self.of.study;
-        study.steps().get(number).cloned().or_else(|| study.next(&self.results))
+        let step = study.steps().get(number).cloned().or_else(|| study.next(&self.results))?;
+        // By this name a later resumption knows of the interruption.
+        let is_resumed = self.resumed_at == Some(number);
+        Some(if is_resumed { Step { name: with_resumption(&step.name), ..step } } else { step })
     }
 
     /// The plan of a step that is about to run.
     fn plan(&self, number: usize, step: &Step) -> Result<StepPlan, SessionError> {
-        for (path, word) in &self.planned.overwritten {
-            overwrite::check_again(path, word)?;
-        }
+        self.planned.limits.iter().try_for_each(WriteLimit::check_again)?;
         let is_users = self.of.study.outline().is_of_users_options;
-        let run = StepPlan::of(&step_name(number), step, is_users, self.of.machine)?;
+        let name = step_name(number);
+        let run = StepPlan::of(&name, step, is_users, self.of.machine)?;
+        self.planned.within_limits(&name, &run)?;
         if self.planned.may_touch(step.repeats.unwrap_or(number), &run.touched()) {
             return Ok(run);
         }
-        let why =
-            format!("{}: it would use files that appeared after the runs were checked", step_name(number));
+        let why = format!("{name}: it would use files that appeared after the runs were checked");
         Err(SessionError { why, is_refused: true })
     }
 

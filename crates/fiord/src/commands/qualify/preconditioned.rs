@@ -1,0 +1,103 @@
+//! What shows that a device was preconditioned before: runs of the history, the kernel's counters, and the device itself.
+//!
+//! Invariant: the device is only read.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use fiord_host::DeviceIdentity;
+use fiord_lab::StudyTarget;
+use fiord_lab::qualify::{Earlier, FoundDevice, Kept};
+use fiord_report::path::shown;
+use fiord_report::time::iso;
+use fiord_store::{Filter, History, HistoryEntry, RunKind, RunSelector, StoreError};
+use fiord_sys::errno::error_text;
+use fiord_sys::procfs;
+use fiord_sys::stat::{self, InodeKind};
+use fiord_sys::sysfs::Sysfs;
+
+use crate::keep;
+use crate::status::SUCCESS;
+
+/// How many places of a device are read, and how much of each.
+const PLACES: u64 = 64;
+const PLACE_BYTES: usize = 4096;
+
+/// What is kept of the preconditioning of a device with blocks of each of these sizes, or which evidence is missing.
+pub(super) fn found(target: &StudyTarget, blocks: &[u64]) -> Vec<(u64, Result<Kept, String>)> {
+    if blocks.is_empty() {
+        return Vec::new();
+    }
+    let now = device(&target.file, target.size_bytes);
+    let of = |block_bytes: u64| {
+        let now = now.as_ref().map_err(Clone::clone)?;
+        newest(target, block_bytes)?.kept(block_bytes, now)
+    };
+    blocks.iter().map(|block_bytes| (*block_bytes, of(*block_bytes))).collect()
+}
+
+/// The newest run that has preconditioned as much of this device with such blocks.
+fn newest(target: &StudyTarget, block_bytes: u64) -> Result<Earlier, String> {
+    let none =
+        || "the history has no complete one of this device, of such blocks and as much of it".to_string();
+    let identity = DeviceIdentity::of(&target.file).map_err(|error| error_text(&error))?;
+    let failed = |why: StoreError| why.to_string();
+    let history = History::open_existing(&keep::place()?).map_err(failed)?.ok_or_else(none)?;
+    let kind = RunKind::from_name("qualify".to_string());
+    let is_of_device = |entry: &HistoryEntry| {
+        let is_named = |word: &String| {
+            let place = format!(" of {word}");
+            let mut ends = entry.facts.title.split(&place).skip(1);
+            ends.any(|rest| rest.starts_with(", ") || rest.starts_with(" and "))
+        };
+        entry.facts.kind == kind && identity.words.iter().any(is_named)
+    };
+    let path = keep::target(&target.file);
+    for study in history.list(&Filter::default()).map_err(failed)?.into_iter().filter(is_of_device) {
+        let parts = history.list(&Filter { parent: Some(study.id), ..Filter::default() }).map_err(failed)?;
+        let is_done = |part: &HistoryEntry| {
+            part.facts.exit_status == Some(SUCCESS) && part.facts.targets.contains(&path)
+        };
+        for part in
+            parts.into_iter().filter(is_done).filter(|part| part.facts.title.contains("preconditioning"))
+        {
+            // A report of another format is no evidence.
+            let Ok(Some(stored)) = history.load(RunSelector::Id(part.id)) else { continue };
+            let Some((_, report)) = stored.printed else { continue };
+            let date = iso(part.facts.started_ms, part.facts.utc_offset_s).chars().take(10).collect();
+            let earlier = Earlier { run: part.id, date, report };
+            if earlier.has_preconditioned(block_bytes, target.size_bytes) {
+                return Ok(earlier);
+            }
+        }
+    }
+    Err(none())
+}
+
+/// The device at this path, of which so many bytes are used.
+fn device(path: &Path, size_bytes: u64) -> Result<FoundDevice, String> {
+    let failed = |error: std::io::Error| format!("{}: {}", shown(path), error_text(&error));
+    let found = stat::stat(path).map_err(failed)?;
+    if found.kind != InodeKind::Block {
+        return Err("nothing counts what is written to a file".to_string());
+    }
+    let device = Sysfs::default().block_device_of(found.special).map_err(failed)?;
+    let counters = device.counters().map_err(failed)?;
+    let open = File::open(path).map_err(failed)?;
+    let (mut block, mut zero_places) = (vec![0; PLACE_BYTES], 0);
+    let unit = PLACE_BYTES as u64;
+    for place in 0..PLACES {
+        let offset = (size_bytes - unit) / (PLACES - 1) * place / unit * unit;
+        open.read_exact_at(&mut block, offset).map_err(failed)?;
+        zero_places += usize::from(block.iter().all(|byte| *byte == 0));
+    }
+    Ok(FoundDevice {
+        name: device.name().to_string(),
+        boot_id: procfs::boot_id().ok(),
+        write_sectors: counters.write_sectors,
+        discard_ios: counters.discard_ios,
+        places: PLACES as usize,
+        zero_places,
+    })
+}

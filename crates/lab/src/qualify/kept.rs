@@ -1,0 +1,189 @@
+//! Preconditioning that was done before and need not be repeated: what shows that.
+//!
+//! Invariant: it is kept only if all that could have undone it is known not to have happened. What is not known counts as
+//! evidence that is missing.
+
+use fiord_options::job;
+use fiord_report::table::shown_bytes;
+use fiord_report::{Code, RunReport};
+
+use crate::figures::{WRITE, whole_run};
+
+/// How often preconditioning writes the capacity.
+pub(super) const FILLS: u64 = 2;
+
+/// Preconditioning of an earlier study that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Its run in the history.
+    pub run: i64,
+    /// The date of that, `2026-11-28`.
+    pub date: String,
+    /// How much of the device it wrote twice, in bytes.
+    pub size_bytes: u64,
+    /// How much was written to the device since, in bytes.
+    pub written_since_bytes: u64,
+}
+
+impl Kept {
+    /// For the heading.
+    pub(super) fn sentence(&self) -> String {
+        let Kept { run, date, size_bytes, written_since_bytes } = self;
+        let [size, since] = [size_bytes, written_since_bytes].map(|bytes| shown_bytes(*bytes));
+        format!("kept: run {run} of {date} wrote {FILLS} times {size}; {since} written since")
+    }
+}
+
+/// A device as it is found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundDevice {
+    /// The kernel's name.
+    pub name: String,
+    /// The boot of the machine.
+    pub boot_id: Option<String>,
+    /// Sectors of 512 bytes written since boot.
+    pub write_sectors: u64,
+    /// Discards since boot.
+    pub discard_ios: u64,
+    /// How many places were read of what the tests use.
+    pub places: usize,
+    /// In how many of them there were only zeros.
+    pub zero_places: usize,
+}
+
+/// A run of the history.
+#[derive(Clone, Debug)]
+pub struct Earlier {
+    /// Its number.
+    pub run: i64,
+    /// Its date, `2026-11-28`.
+    pub date: String,
+    /// What it measured.
+    pub report: RunReport,
+}
+
+impl Earlier {
+    /// How much it wrote twice in sequence from the beginning, in blocks of this size, if it did that to its end.
+    fn preconditioned_bytes(&self, block_bytes: u64) -> Option<u64> {
+        let [job] = &self.report.jobs[..] else { return None };
+        let option =
+            |name: &str| job.options.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str());
+        let number = |name: &str| option(name)?.parse::<u64>().ok();
+        let size_bytes = number(job::Amount::size.name)?;
+        let is_whole = job.error == 0
+            && job.stats.directions[WRITE].bytes >= FILLS.saturating_mul(size_bytes)
+            && whole_run(&self.report).bytes == job.stats.directions[WRITE].bytes
+            && self.report.findings.iter().all(|finding| finding.code != Code::Interrupted);
+        (is_whole
+            && option(job::Access::rw.name) == Some("write")
+            && number(job::Blocks::bs.name) == Some(block_bytes)
+            && number(job::General::loops.name) == Some(FILLS))
+        .then_some(size_bytes)
+    }
+
+    /// Whether it has preconditioned so much in blocks of this size.
+    pub fn has_preconditioned(&self, block_bytes: u64, size_bytes: u64) -> bool {
+        self.preconditioned_bytes(block_bytes).is_some_and(|done| done >= size_bytes)
+    }
+
+    /// What is kept of it on the device as it is found now.
+    ///
+    /// # Errors
+    /// Which evidence is missing.
+    pub fn kept(self, block_bytes: u64, now: &FoundDevice) -> Result<Kept, String> {
+        let Earlier { run, date, report } = &self;
+        let size_bytes = self.preconditioned_bytes(block_bytes);
+        let size_bytes = size_bytes.ok_or_else(|| format!("run {run} did not precondition it"))?;
+        if report.boot_id.is_none() || report.boot_id != now.boot_id {
+            return Err(format!(
+                "the machine was started anew since run {run}, so what was written since is not known"
+            ));
+        }
+        let then = report.devices.iter().find(|used| used.holds_files && used.device.name == now.name);
+        let then = then.ok_or_else(|| format!("run {run} has no counters of {}", now.name))?.end;
+        let Some(sectors) = now.write_sectors.checked_sub(then.write_sectors) else {
+            return Err(format!("the device counts less written than at the end of run {run}"));
+        };
+        if now.discard_ios != then.discard_ios {
+            return Err(format!("there were discards since run {run}"));
+        }
+        if now.places == 0 || now.zero_places > 0 {
+            return Err(format!(
+                "there are only zeros in {} of {} places since run {run}",
+                now.zero_places, now.places
+            ));
+        }
+        let written_since_bytes = sectors.saturating_mul(512);
+        Ok(Kept { run: *run, date: date.clone(), size_bytes, written_since_bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fiord_report::{Finding, Subject};
+
+    use super::*;
+    use crate::testing::{direction, report};
+
+    fn earlier() -> Earlier {
+        let mut report = report(None, Some(direction(256, 1 << 16, 1000)));
+        let options = [("size", "8388608"), ("rw", "write"), ("bs", "65536"), ("loops", "2")];
+        report.jobs[0].options = options.map(|(name, text)| (name.to_string(), text.to_string())).to_vec();
+        report.boot_id = Some("boot".to_string());
+        report.devices = vec![Default::default()];
+        report.devices[0].holds_files = true;
+        report.devices[0].device.name = "loop7".to_string();
+        report.devices[0].end.write_sectors = 1000;
+        report.devices[0].end.discard_ios = 3;
+        Earlier { run: 12, date: "2026-11-28".to_string(), report }
+    }
+
+    #[test]
+    fn only_a_complete_run_of_the_same_blocks_and_at_least_the_same_size_counts() {
+        assert!(earlier().has_preconditioned(1 << 16, 8 << 20));
+        assert!(
+            !earlier().has_preconditioned(1 << 17, 8 << 20)
+                && !earlier().has_preconditioned(1 << 16, 9 << 20)
+        );
+        let is_done = |change: &dyn Fn(&mut RunReport)| {
+            let mut other = earlier();
+            change(&mut other.report);
+            other.has_preconditioned(1 << 16, 8 << 20)
+        };
+        assert!(!is_done(&|report| report.jobs[0].stats.directions[WRITE].bytes -= 1));
+        assert!(!is_done(&|report| report.jobs[0].error = 5));
+        assert!(!is_done(&|report| report.jobs[0].options[1].1 = "randwrite".to_string()));
+        assert!(!is_done(&|report| report.jobs[0].options.truncate(3)));
+        assert!(!is_done(&|report| {
+            report.findings.push(Finding::new(Code::Interrupted, Subject::Run, "it was ended", ""));
+        }));
+    }
+
+    #[test]
+    fn it_is_kept_only_if_nothing_can_have_undone_it() {
+        let now = FoundDevice {
+            name: "loop7".to_string(),
+            boot_id: Some("boot".to_string()),
+            write_sectors: 3048,
+            discard_ios: 3,
+            places: 64,
+            zero_places: 0,
+        };
+        let kept = earlier().kept(1 << 16, &now).unwrap();
+        assert_eq!(kept.sentence(), "kept: run 12 of 2026-11-28 wrote 2 times 8MiB; 1MiB written since");
+        let refused = |now: FoundDevice, why: &str| {
+            let said = earlier().kept(1 << 16, &now).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        };
+        refused(FoundDevice { boot_id: Some("other".to_string()), ..now.clone() }, "started anew");
+        refused(FoundDevice { boot_id: None, ..now.clone() }, "started anew");
+        refused(FoundDevice { name: "loop8".to_string(), ..now.clone() }, "no counters of loop8");
+        refused(FoundDevice { write_sectors: 999, ..now.clone() }, "less written");
+        refused(FoundDevice { discard_ios: 4, ..now.clone() }, "discards since run 12");
+        refused(FoundDevice { zero_places: 1, ..now.clone() }, "zeros in 1 of 64 places");
+        refused(FoundDevice { places: 0, ..now.clone() }, "of 0 places");
+        let mut unknown = earlier();
+        unknown.report.boot_id = None;
+        assert!(unknown.kept(1 << 16, &FoundDevice { boot_id: None, ..now }).is_err());
+    }
+}
