@@ -1,4 +1,4 @@
-//! Layouts beside the free space of their file systems.
+//! Layouts and writes beside the free space of their file systems.
 //!
 //! Invariant: what would fit is never refused.
 
@@ -39,14 +39,11 @@ fn without_room(line: &str, may_shrink: bool) -> Vec<usize> {
 // divergence: a layout that is larger than the free space
 #[test]
 fn only_what_is_certainly_written_and_not_there_yet_needs_room() {
-    let cases: [(&str, &[usize]); 18] = [
+    let cases: [(&str, &[usize]); 16] = [
         ("--name=j --filename=a --size=10m", &[]),
         ("--name=j --filename=a --size=11m", &[0]),
         ("--name=j --filename=a --size=11m --rw=randrw", &[0]),
         ("--name=j --filename=a --size=11m --rw=write --overwrite=1", &[0]),
-        // It ends when the file system is full, or before.
-        ("--name=j --filename=a --size=11m --rw=write", &[]),
-        ("--name=j --filename=a --size=11m --rw=write --create_on_open=1", &[]),
         ("--name=j --filename=a:b --size=22m", &[0]),
         ("--name=j --filename=a:b:half --filesize=8191p", &[0]),
         ("--name=j --filename=half --size=16m", &[]),
@@ -72,6 +69,78 @@ fn only_what_is_certainly_written_and_not_there_yet_needs_room() {
         let line = format!("--name=j --filename=a --size=11m {contents}");
         assert_eq!(without_room(&line, false), [0], "{line}");
         assert_eq!(without_room(&line, true), [], "{line}");
+    }
+}
+
+// divergence: writes that certainly need more than the free space
+#[test]
+fn what_jobs_certainly_write_needs_room_as_well() {
+    let cases: &[(&str, &[usize])] = &[
+        ("--name=j --filename=a --size=10m --rw=write", &[]),
+        ("--name=j --filename=a --size=11m --rw=write", &[0]),
+        ("--name=j --filename=a --size=11m --rw=write --create_on_open=1", &[0]),
+        ("--name=j --filename=a --size=11m --rw=write --file_append=1", &[0]),
+        ("--name=j --filename=a --size=11m --rw=randwrite", &[0]),
+        ("--name=j --filename=a --size=11m --rw=write --bsrange=4k-64k", &[0]),
+        ("--name=j --filename=a --size=10300k --rw=write --bsrange=4k-64k", &[]),
+        // Part of a file, in one piece or anywhere.
+        ("--name=j --filename=a --size=20m --io_size=11m --rw=write", &[0]),
+        ("--name=j --filename=a --size=20m --io_size=11m --rw=randwrite", &[0]),
+        ("--name=j --filename=a --size=20m --io_size=10m --rw=write", &[]),
+        ("--name=j --filename=a --size=20m --number_ios=2560 --rw=write", &[]),
+        ("--name=j --filename=a --size=20m --number_ios=2561 --rw=write", &[0]),
+        ("--name=j --filename=a --offset=20m --size=10m --rw=write", &[]),
+        // Several files, jobs and clones; one file of several jobs counts once.
+        ("--name=j --filename=a:b --size=22m --rw=write", &[0]),
+        ("--name=j --filename=a --size=6m --rw=write --name=k --filename=b --size=6m --rw=write", &[1]),
+        ("--name=j --filename=a --size=6m --rw=write --name=k --filename=b --size=6m", &[1]),
+        ("--name=j --filename=a --size=6m --rw=write --numjobs=3", &[]),
+        ("--name=j --filename=a --size=6m --rw=write --offset_increment=4m --numjobs=3", &[2]),
+        ("--name=j --filename=a --size=6m --rw=write --offset_increment=7m --numjobs=2", &[1]),
+        ("--name=j --filename=a --size=60m --rw=write --name=k --filename=b --size=6m --rw=write", &[0]),
+        // What is there already.
+        ("--name=j --filename=half --size=16m --rw=write", &[]),
+        ("--name=j --filename=half --size=17m --rw=write", &[0]),
+        ("--name=j --filename=other --size=10m --rw=write --name=k --filename=b --size=6m --rw=write", &[]),
+        ("--name=j --filename=unknown --size=1t --rw=write", &[]),
+    ];
+    for (line, expected) in cases {
+        assert_eq!(without_room(line, false), *expected, "{line}");
+    }
+}
+
+/// A job of 11 MiB where 10 are free, which these options may keep from writing all of it.
+#[test]
+fn a_job_that_may_write_less_is_not_refused() {
+    let job = "--name=j --filename=a --size=11m --rw=write";
+    assert_eq!(without_room(job, false), [0]);
+    assert_eq!(without_room(job, true), [0; 0], "it may be compressed or shared");
+    for option in [
+        "--runtime=10",
+        "--runtime=10 --time_based",
+        "--fill_device=1",
+        "--create_only=1",
+        "--unlink=1",
+        "--unlink_each_loop=1",
+        "--io_size=1m",
+        "--rw=write:4k",
+        "--rw=randwrite --norandommap",
+        "--rw=randwrite --random_distribution=zipf:1.1",
+        "--rw=randwrite --percentage_random=50",
+        "--rw=randwrite --bsrange=4k-64k",
+        "--zonemode=strided --zonesize=64k --zoneskip=64k",
+        "--ignore_error=,ENOSPC",
+        "--verify=crc32c --verify_only",
+        "--verify=crc32c --trim_percentage=50",
+        "--exec_prerun=true",
+        "--steadystate=iops:1% --steadystate_duration=1",
+        "--max_latency=1s",
+        "--filename=a:b --size=30m --io_size=11m",
+        "--name=k --filename=b --size=4k --unlink=1",
+        "--name=k --filename=b --size=4k --exitall",
+        "--name=k --filename=b --size=64k --rw=trim",
+    ] {
+        assert_eq!(without_room(&format!("{job} {option}"), false), [0; 0], "{option}");
     }
 }
 
