@@ -7,7 +7,7 @@ use std::fs;
 use fiord_testing::need;
 
 use crate::common::study::assert_fits;
-use crate::common::{Dir, Mount, run};
+use crate::common::{Dir, Mount, fiord, finish, run, signal, start, until_moved};
 
 const MIB: u64 = 1 << 20;
 
@@ -82,6 +82,22 @@ fn a_layout_that_fails_is_taken_back() {
             let short = fs::metadata(mount.path.join("short")).unwrap();
             assert_eq!(short.len(), MIB, "{fallocate} {files}");
         }
+    }
+}
+
+/// A new file is removed, and one that was there has its length again.
+#[test]
+fn a_layout_that_is_interrupted_is_taken_back() {
+    let dir = Dir::new();
+    dir.write("short", [7; 4096]);
+    for name in ["new", "short"] {
+        let line = format!("--name=j --filename={name} --size=1900m --rw=read --invalidate=0 --fallocate=none");
+        let running = start(fiord(dir.path(), &line));
+        until_moved(&running, 4 << 20);
+        signal(running.0.id(), "INT");
+        finish(running).assert_status(130);
+        assert!(!dir.join("new").exists(), "{name}");
+        assert_eq!(dir.read("short").len(), 4096, "{name}");
     }
 }
 

@@ -13,7 +13,7 @@ use fiord_options::{Problem, ProblemKind};
 
 use super::section::ResolvedSection;
 use super::written::{self, Written};
-use crate::facts::Facts;
+use crate::facts::{Facts, Space};
 use crate::files::{FileKind, FilePlan};
 use crate::job::Job;
 
@@ -55,12 +55,21 @@ impl Layout {
     }
 }
 
+/// A file system by its device, and what a quota there is of.
+type Pool = ((u32, u32), Option<(&'static str, u32)>);
+
+/// What a file takes its space from, and the bytes free of each.
+fn pools(space: Space) -> impl Iterator<Item = (Pool, u64)> {
+    let within = space.quota.map(|quota| ((space.file_system, Some(quota.of)), quota.left_bytes));
+    within.into_iter().chain([((space.file_system, None), space.free_bytes)])
+}
+
 /// What the workers so far will have laid out and written.
 #[derive(Debug, Default)]
 pub(crate) struct LaidOut {
     files: HashMap<PathBuf, Layout>,
-    /// The space this takes on each file system.
-    taken_bytes: BTreeMap<(u32, u32), u128>,
+    /// The space this takes on each file system, and within each quota there.
+    taken_bytes: BTreeMap<Pool, u128>,
     /// What the current worker changed, as it was before.
     before: Vec<(PathBuf, Layout)>,
 }
@@ -116,8 +125,8 @@ impl LaidOut {
         let known = facts.path(path);
         let missing_bytes = layout.missing_bytes(known.allocated_bytes);
         let before = self.files.insert(path.to_path_buf(), layout).unwrap_or_default();
-        if let Some(space) = known.space {
-            let taken = self.taken_bytes.entry(space.file_system).or_default();
+        for (pool, _) in known.space.into_iter().flat_map(pools) {
+            let taken = self.taken_bytes.entry(pool).or_default();
             *taken = *taken - before.missing_bytes(known.allocated_bytes) + missing_bytes;
         }
         before
@@ -132,19 +141,20 @@ impl LaidOut {
         remedy: &str,
     ) -> Option<Problem> {
         files.find_map(|file| {
-            let space = facts.path(&file.path).space?;
-            let taken_bytes = *self.taken_bytes.get(&space.file_system)?;
-            (taken_bytes > u128::from(space.free_bytes)).then(|| {
-                let message = format!(
-                    "there is no room for {}: what is laid out and written needs {taken_bytes} bytes, and its file \
-                     system has {} free",
-                    shown(&file.path),
-                    space.free_bytes
-                );
-                section
-                    .error(ProblemKind::Extent, job::Amount::size, message, remedy)
-                    .of_path(&file.path)
-            })
+            let taken_bytes = |pool| self.taken_bytes.get(&pool).copied().unwrap_or_default();
+            let mut pools = pools(facts.path(&file.path).space?);
+            let (pool, free_bytes) = pools.find(|(pool, free)| taken_bytes(*pool) > u128::from(*free))?;
+            let taken = taken_bytes(pool);
+            let has = match pool.1 {
+                None => format!("its file system has {free_bytes} free"),
+                Some((of, id)) => format!("the quota of {of} {id} leaves {free_bytes}"),
+            };
+            let message = format!(
+                "there is no room for {}: what is laid out and written needs {taken} bytes, and {has}",
+                shown(&file.path)
+            );
+            let problem = section.error(ProblemKind::Extent, job::Amount::size, message, remedy);
+            Some(problem.of_path(&file.path))
         })
     }
 }

@@ -5,12 +5,12 @@
 use fiord_errno::Errno;
 
 use super::*;
-use crate::facts::Space;
+use crate::facts::{Quota, Space};
 
 const FREE: u64 = 10 * MIB;
 
 fn space(may_shrink: bool) -> Option<Space> {
-    Some(Space { file_system: (8, 1), free_bytes: FREE, may_shrink })
+    Some(Space { file_system: (8, 1), free_bytes: FREE, may_shrink, quota: None })
 }
 
 /// The numbers of the jobs without room, among files on one file system.
@@ -142,6 +142,26 @@ fn a_job_that_may_write_less_is_not_refused() {
     ] {
         assert_eq!(without_room(&format!("{job} {option}"), false), [0; 0], "{option}");
     }
+}
+
+/// Of 10 MiB that are free a quota leaves 4, and another, of another directory, 6.
+#[test]
+fn a_quota_that_leaves_less_than_is_free_counts_by_itself() {
+    let of = |id, left| {
+        let quota = Some(Quota { of: ("project", id), left_bytes: left });
+        PathFacts { space: Some(Space { quota, ..space(false).unwrap() }), ..PathFacts::absent() }
+    };
+    let paths =
+        [("a", of(7, 4 * MIB)), ("b", of(7, 4 * MIB)), ("other", of(8, 6 * MIB)), ("large", of(9, 1 << 40))];
+    let fits = |line: &str| attempt(line, &machine(&paths)).is_ok();
+    let both = |one: &str, two: &str| {
+        format!("--name=j --filename={one} --size=3m --rw=write --name=k --filename={two} --size=3m --rw=write")
+    };
+    assert!(fits("--name=j --filename=a --size=4m --rw=write"));
+    assert!(fits(&both("a", "other")) && !fits(&both("a", "b")));
+    assert!(!fits("--name=j --filename=large --size=11m --rw=write"), "the file system has 10 MiB");
+    let said = messages("--name=j --filename=a --size=5m --rw=write", &paths);
+    assert!(said.contains("needs 5242880 bytes, and the quota of project 7 leaves 4194304"), "{said}");
 }
 
 #[test]
