@@ -72,7 +72,8 @@ fn on_a_small_file_system(mount: &Mount) {
 
     // What is known not to fit is refused, and nothing is made of it.
     for rw in ["read", "write", "randwrite"] {
-        let line = format!("{BYSTANDER} --name=lays --filename=g --rw={rw} --bs=64k --size=32m --ioengine=psync");
+        let line =
+            format!("{BYSTANDER} --name=lays --filename=g --rw={rw} --bs=64k --size=32m --ioengine=psync");
         let ran = run(&mount.path, &format!("--output-format=json {line}"));
         failed_job(&ran, "lays", ENOSPC);
         assert_bystander_went_on(&ran);

@@ -7,7 +7,7 @@ use std::fs;
 use fiord_testing::need;
 
 use crate::common::study::assert_fits;
-use crate::common::{Dir, Mount, fiord, finish, run, signal, start, until_moved};
+use crate::common::{Dir, Mount, finish, fiord, run, signal, start, until_moved};
 
 const MIB: u64 = 1 << 20;
 
@@ -57,7 +57,8 @@ fn writes_that_do_not_fit_are_refused_before_they_begin() {
     run(&mount.path, &format!("{line} --name=j --filename=fits.0.0 --size=1m --numjobs=4")).assert_status(0);
     // The disk fills up for another reason, and what was written until then is reported.
     fs::remove_file(mount.path.join("clones.2.0")).unwrap();
-    let filler = "--name=filler --filename=filler --fill_device=1 --name=late --stonewall --size=1m --fallocate=none";
+    let filler =
+        "--name=filler --filename=filler --fill_device=1 --name=late --stonewall --size=1m --fallocate=none";
     let ran = run(&mount.path, &format!("{line} {filler}"));
     ran.assert_status(1).assert_prints(&["late.0.0", "No space left on device"]);
     assert_eq!(ran.json()["jobs"][0]["write"]["io_bytes"], MIB);
@@ -91,7 +92,8 @@ fn a_layout_that_is_interrupted_is_taken_back() {
     let dir = Dir::new();
     dir.write("short", [7; 4096]);
     for name in ["new", "short"] {
-        let line = format!("--name=j --filename={name} --size=1900m --rw=read --invalidate=0 --fallocate=none");
+        let line =
+            format!("--name=j --filename={name} --size=1900m --rw=read --invalidate=0 --fallocate=none");
         let running = start(fiord(dir.path(), &line));
         until_moved(&running, 4 << 20);
         signal(running.0.id(), "INT");

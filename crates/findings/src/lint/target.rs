@@ -105,7 +105,8 @@ pub(super) fn thin(facts: &TargetFacts, stack: &StorageStack) -> Option<Finding>
     let found = |sentence: String| Finding::new(Code::ThinProvisioned, target(facts), sentence, remedy);
     if below.iter().any(|layer| is_pool(&layer)) {
         return Some(found(
-            "it is on a volume of a thin pool: a first write allocates its place, which later ones do not".to_string(),
+            "it is on a volume of a thin pool: a first write allocates its place, which later ones do not"
+                .to_string(),
         ));
     }
     let (file, size_bytes, allocated_bytes) = below.iter().find_map(holes)?;
@@ -279,9 +280,17 @@ mod tests {
             thin(&file(), &StorageStack { layers }).map(|finding| finding.sentence)
         };
         let holes = found(vec![backing(0), device("loop"), backing((1 << 20) - 4096)]).unwrap();
-        assert!(holes.starts_with("it is on a device in the file /srv/image, of which 1020KiB of 1MiB"), "{holes}");
-        assert_eq!(found(vec![backing(0), device("loop"), backing(1 << 20)]), None, "only the target has holes");
-        let pool = found(vec![backing(1 << 20), device("lvm"), device(DeviceFacts::THIN_POOL), device("disk")]);
+        assert!(
+            holes.starts_with("it is on a device in the file /srv/image, of which 1020KiB of 1MiB"),
+            "{holes}"
+        );
+        assert_eq!(
+            found(vec![backing(0), device("loop"), backing(1 << 20)]),
+            None,
+            "only the target has holes"
+        );
+        let pool =
+            found(vec![backing(1 << 20), device("lvm"), device(DeviceFacts::THIN_POOL), device("disk")]);
         assert!(pool.unwrap().starts_with("it is on a volume of a thin pool"));
         assert_eq!(found(vec![backing(1 << 20), device("lvm"), device("disk")]), None);
     }

@@ -42,9 +42,9 @@ impl Layout {
         }
         let first = self.written.partition_point(|before| before.end < range.start);
         let end = self.written.partition_point(|before| before.start <= range.end);
-        let joined = self.written[first..end].iter().fold(range, |joined, part| {
-            joined.start.min(part.start)..joined.end.max(part.end)
-        });
+        let joined = self.written[first..end]
+            .iter()
+            .fold(range, |joined, part| joined.start.min(part.start)..joined.end.max(part.end));
         self.written.splice(first..end, [joined]);
     }
 

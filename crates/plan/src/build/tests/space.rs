@@ -155,7 +155,9 @@ fn a_quota_that_leaves_less_than_is_free_counts_by_itself() {
         [("a", of(7, 4 * MIB)), ("b", of(7, 4 * MIB)), ("other", of(8, 6 * MIB)), ("large", of(9, 1 << 40))];
     let fits = |line: &str| attempt(line, &machine(&paths)).is_ok();
     let both = |one: &str, two: &str| {
-        format!("--name=j --filename={one} --size=3m --rw=write --name=k --filename={two} --size=3m --rw=write")
+        format!(
+            "--name=j --filename={one} --size=3m --rw=write --name=k --filename={two} --size=3m --rw=write"
+        )
     };
     assert!(fits("--name=j --filename=a --size=4m --rw=write"));
     assert!(fits(&both("a", "other")) && !fits(&both("a", "b")));
