@@ -8,7 +8,7 @@ use std::path::Path;
 use fiord_engine::registry::{ENGINES, NAMES};
 use fiord_options::cli::Parsed;
 use fiord_options::{Problem, ProblemLevel, Section, resolve_job};
-use fiord_plan::facts::Space;
+use fiord_plan::facts::{Quota, Space};
 use fiord_plan::{Action, Facts, FileKind, Job, Needs, PathFacts, RunSettings};
 use fiord_workload::{Stream, WorkloadError};
 
@@ -78,6 +78,10 @@ impl Dice<'_> {
                 file_system: (0, u32::from(self.byte() % 2)),
                 free_bytes: self.size_bytes(),
                 may_shrink: self.bit(),
+                quota: self.bit().then(|| Quota {
+                    of: ("user", u32::from(self.byte() % 2)),
+                    left_bytes: self.size_bytes(),
+                }),
             }),
         }
     }

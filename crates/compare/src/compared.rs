@@ -3,7 +3,7 @@
 //! Invariant: values only; `comparison.rs` makes them.
 
 use crate::estimate::Estimate;
-use crate::figure::Figure;
+use crate::figure::{Figure, Subject};
 use crate::margin::Margin;
 use crate::outcome::Outcome;
 
@@ -43,6 +43,12 @@ pub struct ComparedFigure {
 }
 
 impl ComparedFigure {
+    /// Whether it is energy of which no noise is known: a figure to look at, of which nothing is concluded.
+    pub(crate) fn is_only_shown(&self) -> bool {
+        let has_noise = |estimate: &Estimate| estimate.error.is_some();
+        self.figure.subject == Subject::Energy && !self.estimates.iter().flatten().all(has_noise)
+    }
+
     /// Whether both this side and the first show how much of the figure is noise.
     pub(crate) fn is_noise_measured(&self, side: usize) -> bool {
         [0, side]

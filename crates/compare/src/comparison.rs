@@ -95,7 +95,9 @@ fn compared(name: &str, rows: &[Option<&Row<'_>>], sides: &[Side], settings: &Se
     percentiles.sort_unstable_by(f64::total_cmp);
     percentiles.dedup();
     let measures = [Measure::Iops, Measure::Bandwidth, Measure::Mean].into_iter();
-    let measures: Vec<Measure> = measures.chain(percentiles.into_iter().map(Measure::Percentile)).collect();
+    let of_energy = Measure::OF_ENERGY.map(|(measure, _)| measure);
+    let measures: Vec<Measure> =
+        measures.chain(percentiles.into_iter().map(Measure::Percentile)).chain(of_energy).collect();
     let figures = Subject::all()
         .flat_map(|subject| measures.iter().map(move |measure| Figure { subject, measure: *measure }));
     let mut figures: Vec<ComparedFigure> = figures

@@ -4,7 +4,7 @@
 //! allowance for what a single run cannot show; without either it is the largest that is plausible for a run of its length,
 //! and there is none if that is not known.
 
-use fiord_import::{DirectionFigures, LatencyFigures, SampleMoments};
+use fiord_import::{DirectionFigures, DirectionName, LatencyFigures, SampleMoments};
 use fiord_stats::MeanError;
 use fiord_stats::repeats::INTERVAL_VALUES_MIN;
 
@@ -61,6 +61,8 @@ impl Basis {
 fn allowance(measure: Measure) -> f64 {
     match measure {
         Measure::Iops | Measure::Bandwidth | Measure::Mean => 0.015,
+        // Of a single run nothing shows how much of them is noise.
+        Measure::Watts | Measure::IopsPerWatt | Measure::BytesPerJoule => 0.0,
         Measure::Percentile(percent) if percent <= 75.0 => 0.03,
         Measure::Percentile(percent) if percent <= 99.0 => 0.08,
         Measure::Percentile(_) => 0.12,
@@ -106,7 +108,7 @@ fn repeated(row: &Row<'_>, figure: Figure) -> Option<Estimate> {
         Measure::Bandwidth => ("mib_per_s", f64::from(1 << 20)),
         Measure::Mean => ("mean_ns", 1.0),
         Measure::Percentile(99.0) => ("p99_ns", 1.0),
-        Measure::Percentile(_) => return None,
+        _ => return None,
     };
     let of = format!("{}, {}", only.job.name, direction.name());
     let found = only.report.repeats.iter().find(|known| known.of == of && known.figure == key)?;
@@ -127,6 +129,9 @@ fn of_runs(values: &[f64]) -> Estimate {
 
 /// From one run alone.
 fn of_run(run: &Measured<'_>, figure: Figure) -> Option<Estimate> {
+    if figure.subject == Subject::Energy {
+        return energy(run, figure.measure);
+    }
     let rate = rate_error(run, figure);
     let basis = rate.map_or(Basis::Nothing, |(_, basis)| basis);
     let with = |value: f64, own: Option<f64>| {
@@ -136,7 +141,6 @@ fn of_run(run: &Measured<'_>, figure: Figure) -> Option<Estimate> {
     match (figure.subject, figure.measure) {
         (Subject::Direction(name), Measure::Iops) => with(run.direction(name)?.ios_per_s()?, Some(0.0)),
         (Subject::Direction(name), Measure::Bandwidth) => with(bytes_per_s(run.direction(name)?)?, Some(0.0)),
-        (Subject::Sync, Measure::Iops | Measure::Bandwidth) => None,
         (_, Measure::Mean) => {
             let latency = latency(run, figure.subject).filter(|latency| latency.is_measured())?;
             let mean = latency.mean_ns?;
@@ -150,7 +154,21 @@ fn of_run(run: &Measured<'_>, figure: Figure) -> Option<Estimate> {
             let value = percentile(latency, percent)?;
             with(value, rank_error(run, latency, figure.subject, percent))
         }
+        _ => None,
     }
+}
+
+/// What the machine used during a run, which is said of a job that was the only one.
+fn energy(run: &Measured<'_>, measure: Measure) -> Option<Estimate> {
+    let used =
+        run.report.main_energy().filter(|_| DirectionName::ALL.iter().all(|name| run.is_alone_in(*name)))?;
+    let value = match measure {
+        Measure::Watts => used.watts,
+        Measure::IopsPerWatt => used.iops_per_watt,
+        Measure::BytesPerJoule => used.bytes_per_joule,
+        _ => None,
+    };
+    value.map(|value| Estimate { value, error: None, basis: Basis::Nothing })
 }
 
 /// The error of a rate, that of the figure itself and the allowance together. A slow second makes latencies longer by as
@@ -178,7 +196,9 @@ pub(crate) fn welch(parts: &[(f64, f64)]) -> f64 {
 fn rate_error(run: &Measured<'_>, figure: Figure) -> Option<(MeanError, Basis)> {
     let directions: Vec<&DirectionFigures> = match figure.subject {
         Subject::Direction(name) => run.direction(name).into_iter().collect(),
-        Subject::Sync => run.job.directions.iter().filter(|direction| direction.is_active()).collect(),
+        Subject::Sync | Subject::Energy => {
+            run.job.directions.iter().filter(|direction| direction.is_active()).collect()
+        }
     };
     let direction = directions.into_iter().max_by_key(|direction| direction.ios)?;
     let is_bytes = figure.measure == Measure::Bandwidth;
@@ -235,6 +255,7 @@ pub(crate) fn bytes_per_s(direction: &DirectionFigures) -> Option<f64> {
 /// The latency that is compared: completion, or the total one of jobs without it.
 fn latency<'r>(run: &'r Measured<'_>, subject: Subject) -> Option<&'r LatencyFigures> {
     match subject {
+        Subject::Energy => None,
         Subject::Sync => run.job.sync.lat.as_ref(),
         Subject::Direction(name) => {
             let direction = run.direction(name)?;
@@ -269,6 +290,7 @@ fn rank_error(run: &Measured<'_>, latency: &LatencyFigures, subject: Subject, pe
     let ios = match subject {
         Subject::Direction(name) => run.direction(name)?.ios,
         Subject::Sync => run.job.sync.ios,
+        Subject::Energy => None,
     };
     let count = Some(binned).filter(|count| *count > 0).or(latency.count).or(ios)? as f64;
     let share = percent / 100.0;

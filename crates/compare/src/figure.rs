@@ -15,18 +15,21 @@ pub enum Subject {
     Direction(DirectionName),
     /// Sync calls.
     Sync,
+    /// What the machine used, where it tells.
+    Energy,
 }
 
 impl Subject {
     /// Every subject, in the order of reports.
     pub fn all() -> impl Iterator<Item = Subject> {
-        DirectionName::ALL.into_iter().map(Subject::Direction).chain([Subject::Sync])
+        DirectionName::ALL.into_iter().map(Subject::Direction).chain([Subject::Sync, Subject::Energy])
     }
 
     fn name(self) -> &'static str {
         match self {
             Subject::Direction(direction) => direction.name(),
             Subject::Sync => "sync",
+            Subject::Energy => "energy",
         }
     }
 }
@@ -42,6 +45,21 @@ pub enum Measure {
     Mean,
     /// A percentile of latency, in nanoseconds.
     Percentile(f64),
+    /// Power, in watts.
+    Watts,
+    /// I/Os for each joule beyond what the idle machine uses.
+    IopsPerWatt,
+    /// Bytes for each joule beyond what the idle machine uses.
+    BytesPerJoule,
+}
+
+impl Measure {
+    /// Those of energy, with their names.
+    pub(crate) const OF_ENERGY: [(Measure, &str); 3] = [
+        (Measure::Watts, "watts"),
+        (Measure::IopsPerWatt, "iops_per_watt"),
+        (Measure::BytesPerJoule, "bytes_per_joule"),
+    ];
 }
 
 /// One figure.
@@ -56,17 +74,19 @@ pub struct Figure {
 impl Figure {
     /// Whether more of it is better.
     pub fn is_more_better(self) -> bool {
-        matches!(self.measure, Measure::Iops | Measure::Bandwidth)
+        !matches!(self.measure, Measure::Mean | Measure::Percentile(_) | Measure::Watts)
     }
 
-    /// A value of it as people write one, in I/Os per second, bytes per second or nanoseconds: `50k`, `100MiB`, `10ms`.
+    /// A value of it as people write one, in its own unit (I/Os or bytes per second, nanoseconds, watts): `50k`, `100MiB`,
+    /// `10ms`.
     ///
     /// # Errors
     /// It is not one; the units that it may have, separated by commas.
     pub fn value(self, text: &str) -> Result<f64, String> {
         let units: &[(&str, f64)] = match self.measure {
-            Measure::Iops => &[("k", 1e3), ("M", 1e6), ("", 1.0)],
-            Measure::Bandwidth => {
+            Measure::Iops | Measure::IopsPerWatt => &[("k", 1e3), ("M", 1e6), ("", 1.0)],
+            Measure::Watts => &[("mW", 1e-3), ("kW", 1e3), ("W", 1.0), ("", 1.0)],
+            Measure::Bandwidth | Measure::BytesPerJoule => {
                 &[("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0), ("B", 1.0), ("", 1.0)]
             }
             Measure::Mean | Measure::Percentile(_) => &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)],
@@ -82,8 +102,12 @@ impl Figure {
     /// A value of it.
     pub fn cell(self, value: f64) -> Cell {
         match self.measure {
-            Measure::Iops if value < 100.0 => Cell::Number(value, 1),
-            Measure::Iops => Cell::Number(value, 0),
+            Measure::Iops | Measure::IopsPerWatt if value < 100.0 => Cell::Number(value, 1),
+            Measure::Iops | Measure::IopsPerWatt => Cell::Number(value, 0),
+            Measure::Watts => Cell::Formatted(format!("{value:.1} W"), value),
+            Measure::BytesPerJoule => {
+                Cell::Formatted(format!("{}/J", shown_bytes(value.round() as u64)), value)
+            }
             Measure::Bandwidth => Cell::Formatted(format!("{}/s", shown_bytes(value.round() as u64)), value),
             Measure::Mean | Measure::Percentile(_) => Cell::Latency(value.max(0.0).round() as u64),
         }
@@ -103,6 +127,10 @@ impl fmt::Display for Figure {
             Measure::Bandwidth => write!(out, "{subject}.bw"),
             Measure::Mean => write!(out, "{subject}.mean"),
             Measure::Percentile(percent) => write!(out, "{subject}.p{percent}"),
+            Measure::Watts | Measure::IopsPerWatt | Measure::BytesPerJoule => {
+                let name = Measure::OF_ENERGY.into_iter().find(|(known, _)| *known == self.measure);
+                write!(out, "{subject}.{}", name.map_or("", |(_, name)| name))
+            }
         }
     }
 }
@@ -114,12 +142,18 @@ impl FromStr for Figure {
         let wrong = || {
             let subjects: Vec<&str> = Subject::all().map(Subject::name).collect();
             format!(
-                "{text:?} is not a figure: write one of {}, a dot, and iops, bw, mean or a percentile, such as read.p99.9",
+                "{text:?} is not a figure: write one of {}, a dot, and iops, bw, mean or a percentile, such as read.p99.9; \
+                 energy has watts, iops_per_watt and bytes_per_joule",
                 subjects.join(", ")
             )
         };
         let (subject, measure) = text.split_once('.').ok_or_else(wrong)?;
         let subject = Subject::all().find(|known| known.name() == subject).ok_or_else(wrong)?;
+        if subject == Subject::Energy {
+            let (measure, _) =
+                Measure::OF_ENERGY.into_iter().find(|(_, name)| *name == measure).ok_or_else(wrong)?;
+            return Ok(Figure { subject, measure });
+        }
         let measure = match measure {
             "iops" => Measure::Iops,
             "bw" => Measure::Bandwidth,
@@ -141,12 +175,23 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_shown() {
-        for name in ["read.iops", "write.bw", "trim.mean", "mixed.p50", "sync.p99.9", "read.p99.99"] {
+        for name in
+            ["read.iops", "write.bw", "trim.mean", "mixed.p50", "sync.p99.9", "read.p99.99", "energy.watts"]
+        {
             assert_eq!(name.parse::<Figure>().unwrap().to_string(), name);
         }
-        for wrong in
-            ["", "read", "read.", "reads.iops", "read.p", "read.p0", "read.p100", "read.pNaN", "iops"]
-        {
+        for wrong in [
+            "",
+            "read",
+            "read.",
+            "reads.iops",
+            "read.p",
+            "read.p0",
+            "read.p100",
+            "read.pNaN",
+            "iops",
+            "energy.bw",
+        ] {
             assert!(wrong.parse::<Figure>().is_err(), "{wrong}");
         }
     }

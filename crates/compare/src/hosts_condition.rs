@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::figure::{Figure, Measure, number};
+use crate::figure::{Figure, Measure, Subject, number};
 use crate::outcome::{Decision, Outcome};
 
 /// How such a condition begins.
@@ -125,7 +125,7 @@ impl FromStr for OfHosts {
         let (_, which) = WHICH.into_iter().find(|(known, _)| *known == word).ok_or_else(wrong)?;
         let figure = format!("mixed.{figure}").parse().or_else(|_| figure.parse()).map_err(|_| wrong())?;
         match figure {
-            Figure { subject: crate::figure::Subject::Sync, .. } => Err(wrong()),
+            Figure { subject: Subject::Sync | Subject::Energy, .. } => Err(wrong()),
             figure => Ok(OfHosts { figure, which }),
         }
     }
@@ -172,7 +172,7 @@ fn limit_of(text: &str, figure: Figure) -> Result<Limit, String> {
     let unit = |measure| match measure {
         Measure::Iops => 0,
         Measure::Bandwidth => 1,
-        Measure::Mean | Measure::Percentile(_) => 2,
+        _ => 2,
     };
     match unit(other.figure.measure) == unit(figure.measure) {
         true => Ok(Limit::Times(times, other)),

@@ -231,8 +231,9 @@ impl Comparison {
 
     /// How the table is read.
     fn note(&self) -> String {
-        let verdicts =
-            || self.rows.iter().flat_map(|row| &row.figures).flat_map(|figure| &figure.changes).flatten();
+        let all = || self.rows.iter().flat_map(|row| &row.figures);
+        let figures = || all().filter(|figure| !figure.is_only_shown());
+        let verdicts = || figures().flat_map(|figure| &figure.changes).flatten();
         let has = |wanted: Verdict| verdicts().any(|change| change.verdict == wanted);
         let several = self.sides.len() > 2;
         let mut note = Vec::new();
@@ -257,8 +258,7 @@ impl Comparison {
                 "? marks changes that are not judged; --across LIST judges them nevertheless.".to_string(),
             );
         }
-        let estimates =
-            || self.rows.iter().flat_map(|row| &row.figures).flat_map(|figure| &figure.estimates).flatten();
+        let estimates = || figures().flat_map(|figure| &figure.estimates).flatten();
         let mut bases: Vec<String> = Vec::new();
         for estimate in estimates().filter(|estimate| estimate.basis.is_measured()) {
             let words = estimate.basis.words();
@@ -280,6 +280,9 @@ impl Comparison {
                  noise of runs of that length is called a difference."
                     .to_string(),
             );
+        }
+        if all().any(ComparedFigure::is_only_shown) {
+            note.push("How much of the energy is noise is known from three runs of each on.".to_string());
         }
         note.join(" ")
     }

@@ -160,7 +160,8 @@ fn joined(parts: &[String]) -> String {
 }
 
 fn changes(row: &ComparedRow, side: usize) -> impl Iterator<Item = (&ComparedFigure, Change)> {
-    row.figures.iter().filter_map(move |figure| Some((figure, figure.changes[side - 1]?)))
+    let concluded = row.figures.iter().filter(|figure| !figure.is_only_shown());
+    concluded.filter_map(move |figure| Some((figure, figure.changes[side - 1]?)))
 }
 
 fn verdict(row: &ComparedRow, side: usize) -> RowVerdict {

@@ -7,8 +7,8 @@
 use fiord_compare::compared::{Interval, Verdict};
 use fiord_compare::{Aspect, Comparison, Decision, NamedRun, Settings, Side, compare, study_runs};
 use fiord_import::{
-    DirectionFigures, DirectionName, JobFigures, LatencyFigures, Percentile, Report, ReportFormat,
-    ReportedFinding, WindowFigures,
+    DirectionFigures, DirectionName, EnergyFigures, JobFigures, LatencyFigures, Percentile, Report,
+    ReportFormat, ReportedFinding, WindowFigures,
 };
 use fiord_report::json::Writer;
 use fiord_stats::Random;
@@ -248,6 +248,49 @@ fn a_report_without_windows_has_changes_and_no_judgement() {
         text.contains("only a change that is beyond any plausible noise of runs of that length"),
         "{text}"
     );
+}
+
+/// Energy of single runs is shown, and nothing is concluded from it; of three runs each it is judged like any figure.
+#[test]
+fn energy_is_compared_where_both_sides_have_it() {
+    let mut random = Random::new(11);
+    let mut with = |watts: &[f64]| -> Vec<Report> {
+        let of = |watts: &f64| {
+            let used = |source: &str, watts| EnergyFigures {
+                source: source.to_string(),
+                watts: Some(watts),
+                iops_per_watt: Some(20_000.0 / watts),
+                ..EnergyFigures::default()
+            };
+            let energy = vec![used("package-0", watts / 2.0), used(EnergyFigures::SUM, *watts)];
+            Report { energy, ..run(&mut random, 20_000.0, QUIET) }
+        };
+        watts.iter().map(of).collect()
+    };
+    let single = pair(with(&[20.0]), with(&[10.0]));
+    let plain = pair(vec![run(&mut Random::new(11), 20_000.0, QUIET)], with(&[10.0]));
+    let several = pair(with(&[20.0, 20.2, 19.9]), with(&[10.0, 10.1, 9.9]));
+    let figure = |comparison: &Comparison, name: &str| {
+        let all = comparison.rows[0].figures.iter();
+        let found = all.filter(|figure| figure.figure.to_string() == name).map(|figure| figure.changes[0]);
+        found.collect::<Vec<_>>().first().copied()
+    };
+    let verdict = |comparison: &Comparison, name: &str| figure(comparison, name).unwrap().unwrap().verdict;
+    assert_eq!(verdict(&single, "energy.watts"), Verdict::CannotTell);
+    assert_eq!(figure(&single, "energy.iops_per_watt").unwrap().unwrap().percent.round(), 100.0);
+    assert!(!single.sentences()[0].contains("energy"), "{}", single.text(80));
+    let text = single.text(80);
+    assert!(text.contains("20.0 W") && text.contains("three runs of each on"), "{text}");
+    assert_eq!(figure(&plain, "energy.watts"), Some(None), "one side has none");
+    assert_eq!(figure(&single, "energy.bytes_per_joule"), None, "neither has it");
+    assert_eq!(verdict(&several, "energy.watts"), Verdict::Better);
+    assert_eq!(verdict(&several, "energy.iops_per_watt"), Verdict::Better);
+    // Of two jobs at the same time nothing shows which of them used it.
+    let mut two = with(&[20.0]);
+    let other = JobFigures { name: "other".to_string(), ..two[0].jobs[0].clone() };
+    two[0].jobs.push(other);
+    let beside = pair(two.clone(), two);
+    assert!(beside.rows.len() == 2 && figure(&beside, "energy.watts").is_none(), "{}", beside.text(80));
 }
 
 /// A report as old text has it: counts, times and percentiles, and nothing of how the run varied.

@@ -41,6 +41,8 @@ pub fn lint(plan: &Plan, known: &Known, jobs: &[JobEvidence<'_>]) -> Vec<Finding
         }
         if uses().any(|job| job.access.pattern.includes(Direction::Write)) {
             findings.extend(target::of_file_system(&target.facts));
+            let below = target.stack.iter();
+            findings.extend(below.filter_map(|stack| target::thin(&target.facts, stack)));
         }
         if uses().any(|job| target::reads_what_is_there(job, &target.facts)) {
             findings.extend(target::unwritten(&target.facts));
@@ -84,5 +86,6 @@ pub fn lint_target(facts: &TargetFacts, stack: Option<&StorageStack>) -> Vec<Fin
         .chain(stack.into_iter().flat_map(|stack| target::below(facts, stack)))
         .chain(target::unwritten(facts))
         .chain(target::of_file_system(facts))
+        .chain(stack.and_then(|stack| target::thin(facts, stack)))
         .collect()
 }

@@ -96,8 +96,9 @@ fn a_full_file_system_is_reported_in_fios_words() {
     let dir = Dir::new();
     let mount = need!(Mount::tmpfs(&dir, "size=1m"));
     let place = mount.path.display();
-    let ran = dir
-        .run(&format!("--no-history --name=full --directory={place} --rw=write --size=4m --fallocate=none"));
+    let ran = dir.run(&format!(
+        "--no-history --name=full --directory={place} --rw=write --size=4m --fallocate=none --runtime=1h"
+    ));
     ran.assert_status(1);
     let line = ran.stdout.lines().find(|text| text.starts_with("fio: pid=")).unwrap_or_default();
     assert!(line.contains(", err=28/file:") && line.ends_with("error=No space left on device"), "{ran:?}");

@@ -52,8 +52,10 @@ fn both(directory: &Path, line: &str) -> (Ran, Ran) {
 /// Runs on a file system of 16 MiB that contains another file, which must not change.
 fn on_a_small_file_system(mount: &Mount) {
     mount.write("sentinel", &[0x5e; 4096]);
+    // Its time might end it before the file system is full.
     let line = format!(
-        "{BYSTANDER} --name=fills --filename=f --rw=write --bs=64k --size=32m --fallocate=none --ioengine=psync"
+        "{BYSTANDER} --name=fills --filename=f --rw=write --bs=64k --size=32m --fallocate=none --ioengine=psync \
+         --runtime=1h"
     );
     let (json, normal) = both(&mount.path, &line);
     let written = failed_job(&json, "fills", ENOSPC)["write"]["io_bytes"].as_u64().unwrap();
@@ -68,11 +70,16 @@ fn on_a_small_file_system(mount: &Mount) {
     ]);
     fs::remove_file(mount.path.join("f")).unwrap();
 
-    // Files laid out before the run do not fit either.
-    let line = format!("{BYSTANDER} --name=lays --filename=g --rw=read --bs=64k --size=32m --ioengine=psync");
-    let ran = run(&mount.path, &format!("--output-format=json {line}"));
-    failed_job(&ran, "lays", ENOSPC);
-    ran.assert_prints(&["there is no room for g", "free some space"]);
+    // What is known not to fit is refused, and nothing is made of it.
+    for rw in ["read", "write", "randwrite"] {
+        let line =
+            format!("{BYSTANDER} --name=lays --filename=g --rw={rw} --bs=64k --size=32m --ioengine=psync");
+        let ran = run(&mount.path, &format!("--output-format=json {line}"));
+        failed_job(&ran, "lays", ENOSPC);
+        assert_bystander_went_on(&ran);
+        ran.assert_prints(&["there is no room for g", "needs 33554432 bytes", "free some space"]);
+        assert!(!mount.path.join("g").exists(), "{rw}");
+    }
 
     let line = "--output-format=json --name=to_the_brim --filename=h --rw=write --bs=64k --fill_device=1";
     let ran = run(&mount.path, line);

@@ -308,7 +308,7 @@ fn a_full_file_system_is_ignored_only_on_request() {
     let dir = Dir::new();
     let mount = need!(Mount::tmpfs(&dir, "size=1m"));
     let line = "--output-format=json --name=j --filename=f --rw=write --bs=64k --size=2m --fallocate=none";
-    let ran = run(&mount.path, &format!("{line} --continue_on_error=all"));
+    let ran = run(&mount.path, &format!("{line} --continue_on_error=all --runtime=1h"));
     ran.assert_status(1).assert_prints(&["write", "f at offset 1048576", "ENOSPC"]);
     let ran = run(&mount.path, &format!("{line} --ignore_error=,ENOSPC"));
     ran.assert_success();
@@ -384,7 +384,7 @@ fn a_file_system_fills_up_to_the_end_or_to_the_size_given() {
     assert_eq!(written("--fill_device=1 --size=256k", 0), 256 << 10);
     assert_eq!(written("--fill_device=1 --size=4m", 0), 1 << 20);
     // If space cannot be reserved, the file is still written until the disk is full.
-    assert_eq!(written("--size=4m", 1), 1 << 20);
+    assert_eq!(written("--size=4m --runtime=1h", 1), 1 << 20);
 }
 
 #[test]

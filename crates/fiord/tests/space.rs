@@ -7,7 +7,7 @@ use std::fs;
 use fiord_testing::need;
 
 use crate::common::study::assert_fits;
-use crate::common::{Dir, Mount, run};
+use crate::common::{Dir, Mount, finish, fiord, run, signal, start, until_moved};
 
 const MIB: u64 = 1 << 20;
 
@@ -38,6 +38,32 @@ fn a_layout_that_does_not_fit_is_refused_before_it_begins() {
     assert_eq!(fs::metadata(mount.path.join("fits.0.0")).unwrap().len(), 4 * MIB);
 }
 
+/// Nothing is written, not even by the jobs that would have come first.
+#[test]
+fn writes_that_do_not_fit_are_refused_before_they_begin() {
+    let dir = Dir::new();
+    let mount = need!(Mount::tmpfs(&dir, "size=4m"));
+    let line = "--output-format=json --rw=write --bs=64k";
+    let ran = run(&mount.path, &format!("{line} --name=big --size=8m --name=fits --size=1m"));
+    let needs = "needs 8388608 bytes, and its file system has 4194304 free";
+    ran.assert_status(1).assert_prints(&["room for big.0.0", needs, "lower size=", "fill_device=1"]);
+    assert_eq!(names(&mount), ["fits.0.0"]);
+    // Three of these fit beside what is there, and the fourth does not.
+    let ran = run(&mount.path, &format!("{line} --name=clones --size=1m --numjobs=4"));
+    ran.assert_status(1).assert_prints(&["room for clones.3.0", "needs 4194304 bytes", "has 3145728 free"]);
+    assert_eq!(names(&mount), ["clones.0.0", "clones.1.0", "clones.2.0", "fits.0.0"]);
+    // All are there now: to write them again needs no room, nor does one file that all write.
+    run(&mount.path, &format!("{line} --name=clones --size=1m --numjobs=3 --fsync=16")).assert_status(0);
+    run(&mount.path, &format!("{line} --name=j --filename=fits.0.0 --size=1m --numjobs=4")).assert_status(0);
+    // The disk fills up for another reason, and what was written until then is reported.
+    fs::remove_file(mount.path.join("clones.2.0")).unwrap();
+    let filler =
+        "--name=filler --filename=filler --fill_device=1 --name=late --stonewall --size=1m --fallocate=none";
+    let ran = run(&mount.path, &format!("{line} {filler}"));
+    ran.assert_status(1).assert_prints(&["late.0.0", "No space left on device"]);
+    assert_eq!(ran.json()["jobs"][0]["write"]["io_bytes"], MIB);
+}
+
 /// Files that are removed when their jobs end need not fit beside each other, and these do not.
 #[test]
 fn a_layout_that_fails_is_taken_back() {
@@ -57,6 +83,23 @@ fn a_layout_that_fails_is_taken_back() {
             let short = fs::metadata(mount.path.join("short")).unwrap();
             assert_eq!(short.len(), MIB, "{fallocate} {files}");
         }
+    }
+}
+
+/// A new file is removed, and one that was there has its length again.
+#[test]
+fn a_layout_that_is_interrupted_is_taken_back() {
+    let dir = Dir::new();
+    dir.write("short", [7; 4096]);
+    for name in ["new", "short"] {
+        let line =
+            format!("--name=j --filename={name} --size=1900m --rw=read --invalidate=0 --fallocate=none");
+        let running = start(fiord(dir.path(), &line));
+        until_moved(&running, 4 << 20);
+        signal(running.0.id(), "INT");
+        finish(running).assert_status(130);
+        assert!(!dir.join("new").exists(), "{name}");
+        assert_eq!(dir.read("short").len(), 4096, "{name}");
     }
 }
 

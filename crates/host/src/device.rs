@@ -25,6 +25,11 @@ pub struct DeviceFacts {
     pub caches_in_memory: bool,
 }
 
+impl DeviceFacts {
+    /// The kind of the pool below thin volumes.
+    pub const THIN_POOL: &str = "thin-pool";
+}
+
 /// What any user can read: the tree of devices, and which of them are mounted or used as swap.
 #[derive(Clone, Debug)]
 pub struct System {
@@ -134,6 +139,10 @@ fn kind(device: &BlockDevice) -> String {
         return level;
     }
     if let Some(uuid) = device.attribute("dm/uuid") {
+        // LVM's name of the pool itself, which is below each of its thin volumes.
+        if uuid.starts_with("LVM-") && uuid.ends_with("-tpool") {
+            return DeviceFacts::THIN_POOL.to_owned();
+        }
         return uuid.split('-').next().unwrap_or("dm").to_lowercase();
     }
     let name = device.name();
@@ -252,6 +261,8 @@ mod tests {
             ("sr0", "", "", "rom"),
             ("srx", "", "", "disk"),
             ("dm-0", "dm/uuid", "LVM-abc", "lvm"),
+            ("dm-3", "dm/uuid", "LVM-abc-tpool", "thin-pool"),
+            ("dm-4", "dm/uuid", "LVM-abc-tdata", "lvm"),
             ("dm-1", "dm/uuid", "CRYPT-LUKS2-abc", "crypt"),
             ("dm-2", "dm/name", "made-by-hand", "dm"),
             ("md0", "md/level", "raid10", "raid10"),

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use fiord_sys::procfs::Mount;
 use fiord_sys::stat::{self, DeviceNumber, Stat};
 
+use crate::quota::{QuotaFacts, quota_at};
+
 /// The file system that a path lies on, or would lie on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystemFacts {
@@ -28,6 +30,15 @@ pub struct FileSystemFacts {
     pub free_bytes: u64,
     /// Bytes free for any user.
     pub available_bytes: u64,
+    /// The quota that binds what this process writes there, if one does.
+    pub quota: Option<QuotaFacts>,
+}
+
+impl FileSystemFacts {
+    /// Bytes that any user may still write there, within the quota.
+    pub fn room_bytes(&self) -> u64 {
+        self.available_bytes.min(self.quota.map_or(u64::MAX, |quota| quota.left_bytes))
+    }
 }
 
 /// The file system of an existing `path`; `None` if it cannot be queried.
@@ -48,6 +59,7 @@ pub(crate) fn file_system_facts(
         total_bytes: system.total_bytes,
         free_bytes: system.free_bytes,
         available_bytes: system.available_bytes,
+        quota: mount.and_then(|mount| quota_at(path, &mount.fs_type, &mount.options)),
     })
 }
 

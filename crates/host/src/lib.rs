@@ -14,6 +14,7 @@ pub mod identity;
 pub mod limits;
 pub mod machine;
 pub mod page_cache;
+mod quota;
 pub mod reading;
 pub mod samples;
 pub mod signature;
@@ -34,6 +35,7 @@ pub use identity::DeviceIdentity;
 pub use limits::{FrequencyLimit, IoLimit, Limits};
 pub use machine::Machine;
 pub use page_cache::{PageCacheUse, PageCacheWatch};
+pub use quota::QuotaFacts;
 pub use reading::{DirtyReading, HostMeter, HostReading, HostTotals, Pressure, memory_available_bytes};
 pub use samples::Samples;
 pub use storage_stack::{Layer, LayerKind, StorageStack};
@@ -46,4 +48,5 @@ pub use fiord_device::{
     RequestQueue,
 };
 pub use fiord_sys::procfs::{CpuTicks, MachineTraffic, ProcessIo};
+pub use fiord_sys::quota::QuotaOf;
 pub use fiord_sys::stat::{DeviceNumber, DirectAlignment, DirectSupport};

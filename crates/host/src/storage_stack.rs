@@ -42,6 +42,8 @@ pub enum LayerKind {
         kind: TargetKind,
         /// A regular file's size in bytes.
         size_bytes: Option<u64>,
+        /// Bytes that its file system has allocated for it.
+        allocated_bytes: Option<u64>,
     },
     /// A file system.
     FileSystem(Box<FileSystemFacts>),
@@ -135,11 +137,14 @@ impl Walk<'_> {
 
     fn path(&mut self, path: &Path, depth: usize) -> io::Result<()> {
         let found = stat::stat(path)?;
-        let size_bytes = (found.kind == InodeKind::Regular).then_some(found.size_bytes);
-        self.push(
-            depth,
-            LayerKind::Path { path: path.to_owned(), kind: TargetKind::of(found.kind), size_bytes },
-        );
+        let is_regular = found.kind == InodeKind::Regular;
+        let kind = LayerKind::Path {
+            path: path.to_owned(),
+            kind: TargetKind::of(found.kind),
+            size_bytes: is_regular.then_some(found.size_bytes),
+            allocated_bytes: is_regular.then_some(found.allocated_bytes),
+        };
+        self.push(depth, kind);
         match found.kind {
             InodeKind::Block => self.number(found.special, depth + 1),
             // Data written to a character device, a pipe or a socket does not go to the file system that contains its
@@ -153,7 +158,12 @@ impl Walk<'_> {
     /// A path named by another layer. It may be out of sight: in another namespace, deleted, or not readable.
     fn path_of_below(&mut self, path: &Path, depth: usize) {
         if depth > DEPTH_MAX || self.path(path, depth).is_err() {
-            let kind = LayerKind::Path { path: path.to_owned(), kind: TargetKind::Absent, size_bytes: None };
+            let kind = LayerKind::Path {
+                path: path.to_owned(),
+                kind: TargetKind::Absent,
+                size_bytes: None,
+                allocated_bytes: None,
+            };
             self.push(depth, kind);
         }
     }

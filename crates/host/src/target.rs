@@ -19,6 +19,7 @@ use crate::claims::Claim;
 use crate::file_system::{
     FileSystemFacts, end_of_links, file_system_facts, is_among_devices, named_directory, nearest_existing,
 };
+use crate::quota::quota_at;
 use crate::signature;
 use crate::users::Users;
 
@@ -202,6 +203,7 @@ impl Prober {
                 facts.allocated_bytes = Some(found.allocated_bytes);
                 facts.unwritten_bytes = unwritten_bytes(path, found.size_bytes);
                 self.on_file_system(&mut facts, self.file_system_of_file(path, found), found.device);
+                pay(&mut facts);
                 facts.direct = direct_support(path);
                 facts.claims = self.users().on(path, found);
             }
@@ -287,6 +289,14 @@ impl Prober {
 
     fn users(&self) -> &Users {
         self.users.get_or_init(Users::read)
+    }
+}
+
+/// What is written into a file counts for its own owner and project, not for those of new files beside it.
+fn pay(facts: &mut TargetFacts) {
+    if let Some(system) = facts.file_system.as_mut() {
+        let options = system.options.as_deref().unwrap_or_default();
+        system.quota = quota_at(&facts.path, &system.type_name, options);
     }
 }
 
@@ -497,6 +507,7 @@ mod tests {
             total_bytes: 0,
             free_bytes: 0,
             available_bytes: 0,
+            quota: None,
         };
         let is = |dir: &str, type_name: &str, point: &str| {
             is_among_devices(Path::new(dir), Some(&facts(type_name, point)))

@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::clients;
 use crate::model::{
-    CpuFigures, DirectionFigures, DirectionName, DiskFigures, ErrorFigures, JobFigures, LatencyBucket,
-    LatencyFigures, LatencyTargetFigures, NeverIssued, Percentile, RepeatedFigures, Report, ReportFormat,
-    ReportedFinding, SampleMoments, SteadyFigures, SyncFigures, WindowFigures,
+    CpuFigures, DirectionFigures, DirectionName, DiskFigures, EnergyFigures, ErrorFigures, JobFigures,
+    LatencyBucket, LatencyFigures, LatencyTargetFigures, NeverIssued, Percentile, RepeatedFigures, Report,
+    ReportFormat, ReportedFinding, SampleMoments, SteadyFigures, SyncFigures, WindowFigures,
 };
 use crate::place::{ReadError, place_of};
 use fields::{Fields, PathStep, WrongType};
@@ -123,6 +123,16 @@ fn head(root: &Fields<'_>) -> Result<Report, WrongType> {
             figure: fields.text("figure")?.unwrap_or_default(),
             runs: fields.floats("runs")?,
             left_out: fields.number("left_out")?.unwrap_or(0),
+        });
+    }
+    for fields in root.list("energy")?.unwrap_or_default() {
+        report.energy.push(EnergyFigures {
+            source: fields.text("source")?.unwrap_or_default(),
+            joules: fields.float("joules")?,
+            watts: fields.float("watts")?,
+            idle_watts: fields.float("idle_watts")?,
+            iops_per_watt: fields.float("iops_per_watt")?,
+            bytes_per_joule: fields.float("bytes_per_joule")?,
         });
     }
     Ok(report)

@@ -13,9 +13,9 @@ pub mod terse;
 
 pub use json::study::{self, StudyDocument, StudyRows, StudyValue};
 pub use model::{
-    CpuFigures, DirectionFigures, DirectionName, DiskFigures, Heading, JobFigures, LatencyFigures,
-    NeverIssued, Percentile, RepeatedFigures, Report, ReportFormat, ReportedFinding, SampleMoments,
-    WindowFigures,
+    CpuFigures, DirectionFigures, DirectionName, DiskFigures, EnergyFigures, Heading, JobFigures,
+    LatencyFigures, NeverIssued, Percentile, RepeatedFigures, Report, ReportFormat, ReportedFinding,
+    SampleMoments, WindowFigures,
 };
 pub use place::ReadError;
 

@@ -60,6 +60,25 @@ pub struct Report {
     pub windows: Vec<WindowFigures>,
     /// The figures of repeated runs, of which the report shows the last. Only fiord's JSON has them.
     pub repeats: Vec<RepeatedFigures>,
+    /// What each source of energy measured during the run. Only fiord's JSON has it.
+    pub energy: Vec<EnergyFigures>,
+}
+
+/// Energy of the machine during a run, by one source.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EnergyFigures {
+    /// `package-0`, a sensor, or the sum of processors and memory.
+    pub source: String,
+    /// Energy in joules.
+    pub joules: Option<f64>,
+    /// Mean power in watts.
+    pub watts: Option<f64>,
+    /// Power before the run in watts.
+    pub idle_watts: Option<f64>,
+    /// I/Os of all jobs for each joule above that.
+    pub iops_per_watt: Option<f64>,
+    /// Bytes of all jobs for each joule above that.
+    pub bytes_per_joule: Option<f64>,
 }
 
 /// What all jobs together did in one direction, in windows of equal length that follow each other.
@@ -195,6 +214,11 @@ impl Report {
         }
     }
 
+    /// The energy of processors and memory, or of the only or first source.
+    pub fn main_energy(&self) -> Option<&EnergyFigures> {
+        self.energy.iter().find(|used| used.source == EnergyFigures::SUM).or(self.energy.first())
+    }
+
     /// The jobs, and behind them all jobs of all hosts as one if the report has that.
     pub fn jobs_and_sum(&self) -> impl Iterator<Item = &JobFigures> {
         self.jobs.iter().chain(self.all_hosts.as_deref())
@@ -210,9 +234,15 @@ impl Report {
             all_hosts: None,
             windows: Vec::new(),
             repeats: Vec::new(),
+            energy: Vec::new(),
             ..self
         })
     }
+}
+
+impl EnergyFigures {
+    /// The source that is the sum of processors and memory.
+    pub const SUM: &str = "processors and memory";
 }
 
 impl JobFigures {

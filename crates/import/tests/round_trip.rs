@@ -11,6 +11,7 @@ mod fixture;
 mod fuzz_target;
 
 use common::assert_agrees;
+use fiord_device::{EnergyScope, EnergyUse};
 use fiord_import::{
     DirectionName, LatencyFigures, RepeatedFigures, Report, ReportFormat, WindowFigures, best, read,
 };
@@ -177,6 +178,25 @@ fn windows_and_repeated_figures_come_back() {
     let (of, figure) = ("a, read".to_string(), "p99_ns".to_string());
     assert_eq!(report.repeats, [RepeatedFigures { of, figure, runs: vec![5.0, 7.5], left_out: 1 }]);
     assert!(fiord_import::read("{\"jobs\": [], \"windows\": {\"read_ios_per_s\": [\"x\"]}}").is_err());
+}
+
+#[test]
+fn energy_comes_back_from_json() {
+    let mut run = fixture::run();
+    assert!(exact(&run).main_energy().is_none());
+    let used = |source: &str, energy_uj| EnergyUse {
+        source: source.to_string(),
+        scope: EnergyScope::Processors,
+        energy_uj,
+        elapsed_ns: 2_000_000_000,
+        idle_uw: Some(1_000_000),
+    };
+    run.energy = vec![used("package-0", 30_000_000), used("package-1", 10_000_000)];
+    let report = exact(&run);
+    assert_eq!(report.energy.len(), 3, "each package, and both");
+    let sum = report.main_energy().unwrap();
+    assert_eq!((sum.joules, sum.watts, sum.idle_watts), (Some(40.0), Some(20.0), Some(2.0)));
+    assert!(sum.iops_per_watt > Some(0.0) && sum.bytes_per_joule > Some(0.0), "{sum:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Invariant: each device is listed once, from those that hold files down to the disks.
 
 use fiord_device::DeviceUse;
-use fiord_import::DiskFigures;
+use fiord_import::{DiskFigures, EnergyFigures};
 
 use crate::figures::{self, Figure};
 use crate::run_view::RunView;
@@ -73,6 +73,17 @@ fn counted(disk: &DiskFigures) -> DeviceRow {
         written: bytes(disk.sectors[1]),
         busy: Figure::percent(disk.util_percent),
     }
+}
+
+/// What a source of energy measured: energy, power, power before the run, and what a joule above that gave.
+pub(crate) fn energy(used: &EnergyFigures) -> [Figure; 5] {
+    [
+        Figure::amount(used.joules, "J"),
+        Figure::amount(used.watts, "W"),
+        Figure::amount(used.idle_watts, "W"),
+        Figure::rate(used.iops_per_watt),
+        Figure::bytes(used.bytes_per_joule.map(|bytes| bytes.round() as u64)),
+    ]
 }
 
 /// The devices in one line, from files to disks: `vda1 → vda`.

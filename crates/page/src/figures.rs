@@ -46,6 +46,11 @@ impl Figure {
         ns.map_or_else(Figure::none, |ns| Figure::of(time(ns), ns))
     }
 
+    /// An amount of this unit.
+    pub(crate) fn amount(amount: Option<f64>, unit: &str) -> Figure {
+        amount.map_or_else(Figure::none, |amount| Figure::of(scaled(amount, 1000.0, &[unit]), amount))
+    }
+
     /// A share in percent.
     pub(crate) fn percent(percent: Option<f64>) -> Figure {
         percent.map_or_else(Figure::none, |percent| Figure::of(format!("{percent:.1} %"), percent))

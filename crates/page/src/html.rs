@@ -5,6 +5,7 @@
 
 use fiord_checksum::Checksum;
 use fiord_explain::FINDINGS_MAX;
+use fiord_import::EnergyFigures;
 use minijinja::{Environment, Value, context};
 
 use crate::chart::{BIG, Chart, Frame, LINES_MAX, NARROW, WIDE};
@@ -149,6 +150,7 @@ fn run_value(runs: &[RunView], number: usize, run: &RunView) -> Value {
         facts => run.facts.iter().map(|(name, text)| context! { name => name, text => text }).collect::<Vec<_>>(),
         chain => environment::chain(run),
         devices => environment::devices(run).iter().map(device).collect::<Vec<_>>(),
+        energy => run.report.energy.iter().map(energy).collect::<Vec<_>>(),
         job_file => summary::job_file(run),
         command => run.command,
         has_over_time => run.over_time.is_some(),
@@ -160,6 +162,11 @@ fn device(row: &environment::DeviceRow) -> Value {
         name => row.name, below => row.below, what => row.what, queue => row.queue,
         read => figure(&row.read), written => figure(&row.written), busy => figure(&row.busy),
     }
+}
+
+fn energy(used: &EnergyFigures) -> Value {
+    let figures = environment::energy(used);
+    context! { source => used.source, figures => figures.iter().map(figure).collect::<Vec<_>>() }
 }
 
 /// The pictures of a chart for both widths, with the ends of their areas.

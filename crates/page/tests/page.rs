@@ -7,7 +7,7 @@
 use fiord_device::{CounterSample, Device, DeviceUse};
 use fiord_explain::{Checks, NotedFinding};
 use fiord_import::{
-    DirectionFigures, DirectionName, JobFigures, LatencyFigures, Percentile, ReadError, Report,
+    DirectionFigures, DirectionName, EnergyFigures, JobFigures, LatencyFigures, Percentile, ReadError, Report,
 };
 use fiord_page::{LoggedJob, LoggedValue, OverTime, RunView, render};
 use fiord_stats::{JobTimeline, JobTotals, MachineWindow, ProcessorShares, Timeline, TimelineWindow};
@@ -272,6 +272,25 @@ fn an_hour_of_a_run_stays_below_a_megabyte() {
 fn the_same_run_gives_the_same_page() {
     let view = || [run("run 1", &["a", "b"], 60)];
     assert_eq!(render(&view()).unwrap(), render(&view()).unwrap());
+}
+
+/// A table where a source told, with what it told.
+#[test]
+fn energy_is_shown_where_the_machine_told_it() {
+    let mut view = run("run 1", &["a"], 20);
+    assert!(!render(std::slice::from_ref(&view)).unwrap().contains("Table of energy"));
+    view.report.energy = vec![EnergyFigures {
+        source: "package-0".to_string(),
+        joules: Some(105.25),
+        watts: Some(10.5),
+        idle_watts: None,
+        iops_per_watt: Some(3125.5),
+        bytes_per_joule: None,
+    }];
+    let page = render(&[view]).unwrap();
+    for part in ["Table of energy", ">package-0<", "value=\"105.25\"", ">10.5\u{a0}W<", "value=\"3125.5\""] {
+        assert!(page.contains(part), "{part}");
+    }
 }
 
 #[test]

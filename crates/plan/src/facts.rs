@@ -84,6 +84,17 @@ pub struct Space {
     pub free_bytes: u64,
     /// It can compress or share what is written, which then takes less space than its length.
     pub may_shrink: bool,
+    /// The quota that binds what is written there, if one does.
+    pub quota: Option<Quota>,
+}
+
+/// What a quota leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Quota {
+    /// Of what it is, in a word, and the number of that: what is written for it counts together.
+    pub of: (&'static str, u32),
+    /// Bytes left.
+    pub left_bytes: u64,
 }
 
 /// Memory that a limit leaves to this process.

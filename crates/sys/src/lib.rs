@@ -38,6 +38,7 @@ pub mod posix_aio;
 pub mod process;
 pub mod processes;
 pub mod procfs;
+pub mod quota;
 pub mod reserve;
 pub mod resize;
 pub mod scsi;

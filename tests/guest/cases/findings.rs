@@ -60,6 +60,52 @@ fn a_disk_that_answers_after_seconds_stalls_and_a_prompt_one_does_not() {
     assert!(!on(&disk.path()));
 }
 
+/// The limit of a project of which half is left binds what is written into its directory, and nothing beside it.
+#[test]
+fn a_project_is_bound_by_its_quota() {
+    guest!();
+    let disk = NullBlk::new("bound", 320, &[]).unwrap();
+    let run = |program: &str, args: &[&str]| {
+        let done = Command::new(program).args(args).status().expect("it starts");
+        assert!(done.success(), "{program} {args:?}");
+    };
+    run("mkfs.xfs", &["-q", "-f", &disk.path()]);
+    let point = std::env::temp_dir().join("fiord-bound");
+    fs::create_dir_all(&point).expect("a directory is made");
+    let point = point.to_string_lossy().into_owned();
+    run("mount", &["-o", "prjquota", &disk.path(), &point]);
+    let project = format!("{point}/project");
+    fs::create_dir(&project).expect("a directory is made");
+    run("chattr", &["-p", "7", "+P", &project]);
+    run("xfs_quota", &["-x", "-c", "limit -p bhard=8m 7", &point]);
+    fs::write(format!("{project}/half"), vec![7; 4 << 20]).expect("it fits");
+    let line = |directory: &str, options: &str| -> Vec<String> {
+        let line = format!("--name=q --directory={directory} --rw=write --bs=64k --fallocate=none {options}");
+        line.split_whitespace().map(str::to_string).collect()
+    };
+    let ran = |directory: &str, options: &str| {
+        let line = line(directory, options);
+        let args: Vec<&str> = line.iter().map(String::as_str).collect();
+        fiord(&args).expect("fiord runs")
+    };
+    let bound = |directory: &str| {
+        let ran = ran(directory, "--size=1m --end_fsync=1");
+        let report = ran.report().expect("a report");
+        let findings = report["findings"].as_array().cloned().unwrap_or_default();
+        findings.into_iter().find(|finding| finding["code"] == "quota-bound")
+    };
+    let found = bound(&project).expect("the project is bound");
+    assert_eq!(figure(&found, "limit_bytes"), Some(f64::from(8 << 20)), "{found}");
+    assert!(bound(&point).is_none());
+    // One MiB of the four is written by now.
+    let refused = ran(&project, "--size=1m --nrfiles=1 --filename=other --filesize=5m --size=5m");
+    let said = format!("{refused:?}");
+    assert!(refused.code == Some(1) && said.contains("the quota of project 7 leaves 3145728"), "{said}");
+    let filled = format!("{:?}", ran(&project, "--filename=other --size=5m --runtime=1h --end_fsync=1"));
+    assert!(filled.contains("EDQUOT") || filled.contains("ENOSPC"), "{filled}");
+    run("umount", &[&point]);
+}
+
 /// Limits of the page cache that are put back.
 struct DirtyLimits([(&'static str, String); 2]);
 

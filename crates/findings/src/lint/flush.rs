@@ -114,6 +114,7 @@ mod tests {
                 total_bytes: 0,
                 free_bytes: 0,
                 available_bytes: 0,
+                quota: None,
             };
             let layers = vec![Layer { depth: 0, kind: LayerKind::FileSystem(Box::new(facts)) }];
             let target = KnownTarget { stack: Some(StorageStack { layers }), ..known_target("/data/f") };

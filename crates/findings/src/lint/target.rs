@@ -2,8 +2,11 @@
 //!
 //! Invariant: every finding rests on what the kernel lists, never on the name of the target.
 
-use fiord_host::{Claim, Layer, LayerKind, StorageStack, TargetFacts, TargetKind};
+use fiord_host::{
+    Claim, DeviceFacts, FileSystemFacts, Layer, LayerKind, StorageStack, TargetFacts, TargetKind,
+};
 use fiord_plan::{Direction, FilePlan, Job};
+use fiord_report::path::shown;
 use fiord_report::table::{Cell, shown_bytes};
 use fiord_report::{Code, Finding, Subject};
 
@@ -79,7 +82,61 @@ pub(super) fn of_file_system(facts: &TargetFacts) -> Vec<Finding> {
         let remedy = "measure on a file system of the same kind and age as the one in use";
         findings.push(Finding::new(Code::CopyOnWrite, target(facts), sentence, remedy));
     }
+    findings.extend(quota(facts, system));
     findings
+}
+
+/// What is below a target that is written to allocates space only when it is first written.
+pub(super) fn thin(facts: &TargetFacts, stack: &StorageStack) -> Option<Finding> {
+    let is_pool = |layer: &&Layer| match &layer.kind {
+        LayerKind::Device(device) => device.device.kind == DeviceFacts::THIN_POOL,
+        _ => false,
+    };
+    // The first layer is the target itself.
+    let holes = |layer: &Layer| match &layer.kind {
+        LayerKind::Path { path, kind: TargetKind::Regular, size_bytes, allocated_bytes } => {
+            let (size_bytes, allocated_bytes) = ((*size_bytes)?, (*allocated_bytes)?);
+            (allocated_bytes < size_bytes).then(|| (shown(path), size_bytes, allocated_bytes))
+        }
+        _ => None,
+    };
+    let below = stack.layers.get(1..)?;
+    let remedy = "write all of the target before what is measured, unless first writes are what you use";
+    let found = |sentence: String| Finding::new(Code::ThinProvisioned, target(facts), sentence, remedy);
+    if below.iter().any(|layer| is_pool(&layer)) {
+        return Some(found(
+            "it is on a volume of a thin pool: a first write allocates its place, which later ones do not"
+                .to_string(),
+        ));
+    }
+    let (file, size_bytes, allocated_bytes) = below.iter().find_map(holes)?;
+    let [size, allocated] = [size_bytes, allocated_bytes].map(shown_bytes);
+    let figures =
+        [("allocated_bytes", Cell::Bytes(allocated_bytes)), ("size_bytes", Cell::Bytes(size_bytes))];
+    let sentence = format!(
+        "it is on a device in the file {file}, of which {allocated} of {size} are allocated: a first write allocates its \
+         place, which later ones do not"
+    );
+    Some(found(sentence).based_on(figures))
+}
+
+/// Whether a quota ends before the file system does.
+fn quota(facts: &TargetFacts, system: &FileSystemFacts) -> Option<Finding> {
+    let quota = system.quota?;
+    // The file system itself may tell what the quota leaves as what is free.
+    if quota.left_bytes > system.available_bytes {
+        return None;
+    }
+    let [left, limit] = [quota.left_bytes, quota.limit_bytes].map(shown_bytes);
+    let sentence = format!(
+        "the quota of {} {} leaves {left} of {limit}: writes beyond that fail with EDQUOT, however much the disk has free",
+        quota.of.word(),
+        quota.id
+    );
+    let remedy = "measure within the quota, or have it raised";
+    let figures =
+        [("left_bytes", Cell::Bytes(quota.left_bytes)), ("limit_bytes", Cell::Bytes(quota.limit_bytes))];
+    Some(Finding::new(Code::QuotaBound, target(facts), sentence, remedy).based_on(figures))
 }
 
 /// Whether a job reads what is in the file, and not what is laid out or written first.
@@ -124,9 +181,10 @@ fn target(facts: &TargetFacts) -> Subject {
 mod tests {
     use std::path::Path;
 
-    use fiord_host::FileSystemFacts;
+    use fiord_host::{QuotaFacts, QuotaOf};
 
     use super::*;
+    use crate::testing::on_device;
 
     /// A regular file of 1 MiB, written in full, that nothing else uses.
     fn file() -> TargetFacts {
@@ -172,6 +230,7 @@ mod tests {
                 total_bytes: 1000,
                 free_bytes: available_bytes,
                 available_bytes,
+                quota: None,
             };
             let found = of_file_system(&TargetFacts { file_system: Some(system), ..file() });
             found.iter().map(|finding| finding.code).collect::<Vec<_>>()
@@ -182,6 +241,58 @@ mod tests {
         assert_eq!(found("btrfs", 500), [Code::CopyOnWrite]);
         assert_eq!(found("zfs", 5), [Code::NearlyFull, Code::CopyOnWrite]);
         assert_eq!(of_file_system(&file()), []);
+    }
+
+    #[test]
+    fn a_quota_that_leaves_less_than_is_free_is_found() {
+        let found = |left_bytes| {
+            let quota = QuotaFacts { of: QuotaOf::Project, id: 7, limit_bytes: 8 << 20, left_bytes };
+            let system = FileSystemFacts {
+                type_name: "xfs".to_string(),
+                mount_point: None,
+                source: None,
+                options: None,
+                read_only: false,
+                total_bytes: 100 << 20,
+                free_bytes: 50 << 20,
+                available_bytes: 50 << 20,
+                quota: Some(quota),
+            };
+            of_file_system(&TargetFacts { file_system: Some(system), ..file() })
+        };
+        let sentence = &found(2 << 20)[0].sentence;
+        assert!(sentence.starts_with("the quota of project 7 leaves 2MiB of 8MiB: "), "{sentence}");
+        assert_eq!(found(50 << 20)[0].code, Code::QuotaBound, "the file system tells it as its own");
+        assert_eq!(found((50 << 20) + 1), []);
+    }
+
+    #[test]
+    fn a_device_in_a_file_with_holes_or_in_a_thin_pool_is_found() {
+        let backing = |allocated_bytes| LayerKind::Path {
+            path: "/srv/image".into(),
+            kind: TargetKind::Regular,
+            size_bytes: Some(1 << 20),
+            allocated_bytes: Some(allocated_bytes),
+        };
+        let device = |kind: &str| on_device(kind, false).layers.remove(0).kind;
+        let found = |kinds: Vec<LayerKind>| {
+            let layers = kinds.into_iter().enumerate().map(|(depth, kind)| Layer { depth, kind }).collect();
+            thin(&file(), &StorageStack { layers }).map(|finding| finding.sentence)
+        };
+        let holes = found(vec![backing(0), device("loop"), backing((1 << 20) - 4096)]).unwrap();
+        assert!(
+            holes.starts_with("it is on a device in the file /srv/image, of which 1020KiB of 1MiB"),
+            "{holes}"
+        );
+        assert_eq!(
+            found(vec![backing(0), device("loop"), backing(1 << 20)]),
+            None,
+            "only the target has holes"
+        );
+        let pool =
+            found(vec![backing(1 << 20), device("lvm"), device(DeviceFacts::THIN_POOL), device("disk")]);
+        assert!(pool.unwrap().starts_with("it is on a volume of a thin pool"));
+        assert_eq!(found(vec![backing(1 << 20), device("lvm"), device("disk")]), None);
     }
 
     #[test]
@@ -203,9 +314,15 @@ mod tests {
                 total_bytes: 0,
                 free_bytes: 0,
                 available_bytes: 0,
+                quota: None,
             }))
         };
-        let absent = || LayerKind::Path { path: "/upper".into(), kind: TargetKind::Absent, size_bytes: None };
+        let absent = || LayerKind::Path {
+            path: "/upper".into(),
+            kind: TargetKind::Absent,
+            size_bytes: None,
+            allocated_bytes: None,
+        };
         let found = |kinds: Vec<LayerKind>| {
             let layers = kinds.into_iter().enumerate().map(|(depth, kind)| Layer { depth, kind }).collect();
             hidden(&file(), &StorageStack { layers }).is_some()

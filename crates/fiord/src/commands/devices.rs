@@ -215,7 +215,7 @@ fn chain_table(chain: &StorageStack) -> Table {
 
 fn chain_row(layer: &Layer) -> Vec<Cell> {
     let (name, kind, size, free) = match &layer.kind {
-        LayerKind::Path { path, kind, size_bytes } => {
+        LayerKind::Path { path, kind, size_bytes, .. } => {
             (path::text(path), kind_name(*kind).to_owned(), *size_bytes, None)
         }
         LayerKind::FileSystem(facts) => {

@@ -55,7 +55,7 @@ fn value(run: &HostRun, figure: Figure) -> Option<f64> {
     let direction = match figure.subject {
         Subject::Direction(DirectionName::Mixed) => None,
         Subject::Direction(name) => Some(DirectionName::ALL.iter().position(|known| *known == name)?),
-        Subject::Sync => return None,
+        Subject::Sync | Subject::Energy => return None,
     };
     let done = Done::of(run, direction).filter(|done| !done.is_empty())?;
     let [iops, bytes_per_s] = done.rates();
@@ -64,5 +64,6 @@ fn value(run: &HostRun, figure: Figure) -> Option<f64> {
         Measure::Bandwidth => Some(bytes_per_s),
         Measure::Mean => Some(done.mean_ns()),
         Measure::Percentile(percent) => done.percentile_ns(percent).map(|ns| ns as f64),
+        Measure::Watts | Measure::IopsPerWatt | Measure::BytesPerJoule => None,
     }
 }

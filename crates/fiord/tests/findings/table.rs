@@ -105,6 +105,10 @@ table! {
     too_small: TooSmall, Proof::Runs(too_small_runs);
     nearly_full: NearlyFull, Proof::Runs(nearly_full_runs);
     copy_on_write: CopyOnWrite, Proof::Runs(copy_on_write_runs);
+    thin_provisioned: ThinProvisioned, Proof::Runs(thin_provisioned_runs);
+    quota_bound: QuotaBound, elsewhere(
+        "the kernel of this machine may have no quotas",
+        "tests/guest/cases/findings.rs", "a_project_is_bound_by_its_quota");
     cached_io: CachedIo, Proof::Runs(cached_io_runs);
     sync_engine_depth: SyncEngineDepth,
         lines("--name=a --rw=write --size=64k --ioengine=psync --iodepth=8", "--name=a --rw=write --size=64k --ioengine=psync");
@@ -315,6 +319,17 @@ fn copy_on_write_runs(dir: &Dir) -> Result<Pair, String> {
     helper("mkfs.btrfs", &["-q", "-f", &device.path])?;
     let _disk = Mount::new(dir, "btrfs", &[&device.path])?;
     Ok(both(dir, "--name=a --rw=write --size=64k", "--directory=btrfs", "--directory=."))
+}
+
+/// A file on a device whose own file was written in full, and then lost a block.
+fn thin_provisioned_runs(dir: &Dir) -> Result<Pair, String> {
+    let backing = dir.join("backing");
+    fs::write(&backing, vec![7; 1 << 20]).map_err(|error| error.to_string())?;
+    let device = LoopDevice::over(&backing)?;
+    let line = format!("--name=a --filename={} --rw=write --size=64k --direct=1", device.path);
+    let spares = run(dir, &line);
+    helper("fallocate", &["--punch-hole", "--offset=512k", "--length=64k", &backing.to_string_lossy()])?;
+    Ok(Pair { raises: run(dir, &line), spares })
 }
 
 /// A log of each I/O beside the file; the same on another file system.

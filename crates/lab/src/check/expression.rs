@@ -53,7 +53,7 @@ impl Quantity {
             Quantity::ShareOfRate(_) => true,
         };
         match quantity.subject() {
-            Subject::Direction(DirectionName::Mixed) => Err(wrong()),
+            Subject::Direction(DirectionName::Mixed) | Subject::Energy => Err(wrong()),
             Subject::Sync if has_rate => {
                 Err(format!("{text:?}: syncs have a latency alone; write sync.p99, sync.mean or sync.max"))
             }
@@ -99,6 +99,7 @@ impl Quantity {
                     Measure::Percentile(percent) => {
                         measured()?.percentiles(&[percent]).first().map(|ns| *ns as f64)
                     }
+                    Measure::Watts | Measure::IopsPerWatt | Measure::BytesPerJoule => None,
                 }
             }
             (Quantity::Longest(_), None) => {
@@ -130,7 +131,7 @@ fn direction(subject: Subject) -> Option<usize> {
         Subject::Direction(DirectionName::Read) => Some(READ),
         Subject::Direction(DirectionName::Write) => Some(WRITE),
         Subject::Direction(DirectionName::Trim) => Some(TRIM),
-        Subject::Direction(DirectionName::Mixed) | Subject::Sync => None,
+        Subject::Direction(DirectionName::Mixed) | Subject::Sync | Subject::Energy => None,
     }
 }
 

@@ -79,7 +79,7 @@ impl Job {
             Subject::Direction(DirectionName::Read) => reads,
             Subject::Direction(DirectionName::Write) => writes,
             Subject::Direction(DirectionName::Trim) => trims,
-            Subject::Direction(DirectionName::Mixed) => false,
+            Subject::Direction(DirectionName::Mixed) | Subject::Energy => false,
             Subject::Sync => self.syncs && writes,
         };
         does && (self.has_rate || !matches!(quantity, Quantity::ShareOfRate(_)))

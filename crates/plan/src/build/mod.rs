@@ -30,6 +30,7 @@ mod targets;
 mod tests;
 mod verification;
 mod writers;
+mod written;
 mod zoned;
 mod zones;
 
@@ -40,7 +41,6 @@ use std::path::PathBuf;
 use fiord_errno::Errno;
 use fiord_options::job::JobOptions;
 use fiord_options::shown::shown;
-use fiord_options::value::EngineName;
 use fiord_options::{Given, Problem, ProblemKind, Resolver, Section, Spec, job, without_repeats};
 
 use self::diagnostics::Diagnostics;
@@ -236,6 +236,7 @@ pub fn build(
     run: &RunSettings,
 ) -> Result<(Plan, Vec<Problem>), Refusal> {
     let engines = facts.engines.names();
+    let ahead = look_ahead(sections, facts.engines);
     let mut builder = Builder {
         facts,
         run,
@@ -243,9 +244,10 @@ pub fn build(
         diagnostics: Diagnostics::default(),
         grouping: Grouping::default(),
         laid_out: LaidOut::default(),
+        counts_writes: run.trigger.is_none() && !ahead.spares_others,
         buffer_bytes: 0,
         names: Vec::new(),
-        time_cpus: time_cpus(sections, &engines),
+        time_cpus: ahead.time_cpus.into_iter().collect(),
         judged: Judgements::default(),
     };
     let mut resolver = Resolver::new(&engines);
@@ -278,8 +280,10 @@ struct Builder<'a> {
     jobs: Vec<Job>,
     diagnostics: Diagnostics,
     grouping: Grouping,
-    /// What the workers so far will have laid out.
+    /// What the workers so far will have laid out and written.
     laid_out: LaidOut,
+    /// Whether all that a worker writes is still there when the others write.
+    counts_writes: bool,
     /// The buffers of the workers since the last stonewall.
     buffer_bytes: u64,
     /// Names of the first workers of the sections so far, for `wait_for`.
@@ -290,13 +294,26 @@ struct Builder<'a> {
     judged: Judgements,
 }
 
-/// The CPUs that keep the time for jobs of these sections, sorted.
-fn time_cpus(sections: &[Section], engines: &[EngineName]) -> Vec<u32> {
-    let mut resolver = Resolver::new(engines);
-    // What is wrong with the sections is found when each is built.
-    let sorted: BTreeSet<u32> =
-        sections.iter().filter_map(|section| resolver.job(section).0.time.gtod_cpu).collect();
-    sorted.into_iter().collect()
+/// What the first worker depends on of all sections.
+#[derive(Default)]
+struct Ahead {
+    /// The CPUs that keep the time for jobs.
+    time_cpus: BTreeSet<u32>,
+    /// Whether one may make room for others, or end them before they have written everything.
+    spares_others: bool,
+}
+
+fn look_ahead(sections: &[Section], engines: Engines) -> Ahead {
+    let mut resolver = Resolver::new(&engines.names());
+    let mut ahead = Ahead::default();
+    for parsed in sections {
+        // What is wrong with the sections is found when each is built.
+        let (options, given, _) = resolver.job(parsed);
+        ahead.time_cpus.extend(options.time.gtod_cpu);
+        let section = ResolvedSection { parsed, options: &options, given: &given, engines };
+        ahead.spares_others |= written::may_spare_others(&section);
+    }
+    ahead
 }
 
 impl Builder<'_> {
@@ -453,10 +470,26 @@ impl Builder<'_> {
             self.diagnostics.add_of_worker(problem, Errno::ENOMEM);
             job.unplannable = self.diagnostics.take_unplannable();
         }
+        if let Some(problem) = self.no_room(section, &job) {
+            self.diagnostics.add_of_worker(problem, Errno::ENOSPC);
+            job.unplannable = self.diagnostics.take_unplannable();
+        }
         if job.unplannable.is_some() {
             job.files.list.clear();
         }
+        self.laid_out.end_worker(job.unplannable.is_none(), self.facts);
         self.jobs.push(job);
+    }
+
+    /// Why what a worker writes does not fit beside what the workers before it leave.
+    fn no_room(&mut self, section: &ResolvedSection<'_>, job: &Job) -> Option<Problem> {
+        if !self.counts_writes {
+            return None;
+        }
+        let files = self.laid_out.add_written(job, self.facts).into_iter();
+        let remedy =
+            "lower size=, free some space, name another directory=, or fill it on purpose (fill_device=1)";
+        self.laid_out.no_room(section, files, self.facts, remedy)
     }
 
     /// Why the buffers of a worker do not fit beside those of the workers that run with it: the kernel would end the whole

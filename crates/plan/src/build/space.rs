@@ -1,9 +1,10 @@
-//! What the workers before will have laid out, and whether what the next one lays out fits into its file system.
+//! What the workers before will have laid out and written, and whether the files of the next one fit into its file system.
 //!
 //! Invariant: only bytes that are certainly written count, and only those not allocated yet. What is refused could not
-//! have been laid out; what is accepted may still be too much (quotas, thin volumes, others that write).
+//! have been written; what is accepted may still be too much (quotas, thin volumes, others that write).
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use fiord_options::job::{self, JobOptions};
@@ -11,24 +12,66 @@ use fiord_options::shown::shown;
 use fiord_options::{Problem, ProblemKind};
 
 use super::section::ResolvedSection;
-use crate::facts::Facts;
+use super::written::{self, Written};
+use crate::facts::{Facts, Space};
 use crate::files::{FileKind, FilePlan};
+use crate::job::Job;
 
-/// What is laid out of one file.
-#[derive(Debug, Clone, Copy, Default)]
+/// What is laid out and written of one file.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Layout {
     /// Its length.
     length_bytes: u64,
-    /// The part of it that is written, rather than only reserved.
-    written_bytes: u64,
+    /// The parts of it that are written, rather than only reserved: in order, with gaps between them.
+    written: Vec<Range<u64>>,
+    /// The most that one worker writes at places that are not known.
+    scattered_bytes: u64,
 }
 
-/// What the workers so far will have laid out.
+impl Layout {
+    fn add(&mut self, written: Written) {
+        let range = match written {
+            Written::Some(bytes) => {
+                self.scattered_bytes = self.scattered_bytes.max(bytes);
+                return;
+            }
+            Written::All(range) => range,
+        };
+        if range.is_empty() {
+            return;
+        }
+        let first = self.written.partition_point(|before| before.end < range.start);
+        let end = self.written.partition_point(|before| before.start <= range.end);
+        let joined = self.written[first..end]
+            .iter()
+            .fold(range, |joined, part| joined.start.min(part.start)..joined.end.max(part.end));
+        self.written.splice(first..end, [joined]);
+    }
+
+    /// Bytes that it certainly takes beyond those that are allocated.
+    fn missing_bytes(&self, allocated_bytes: u64) -> u128 {
+        let written: u64 = self.written.iter().map(|range| range.end - range.start).sum();
+        written.max(self.scattered_bytes).saturating_sub(allocated_bytes).into()
+    }
+}
+
+/// A file system by its device, and what a quota there is of.
+type Pool = ((u32, u32), Option<(&'static str, u32)>);
+
+/// What a file takes its space from, and the bytes free of each.
+fn pools(space: Space) -> impl Iterator<Item = (Pool, u64)> {
+    let within = space.quota.map(|quota| ((space.file_system, Some(quota.of)), quota.left_bytes));
+    within.into_iter().chain([((space.file_system, None), space.free_bytes)])
+}
+
+/// What the workers so far will have laid out and written.
 #[derive(Debug, Default)]
 pub(crate) struct LaidOut {
     files: HashMap<PathBuf, Layout>,
-    /// The space this takes on each file system.
-    taken_bytes: BTreeMap<(u32, u32), u128>,
+    /// The space this takes on each file system, and within each quota there.
+    taken_bytes: BTreeMap<Pool, u128>,
+    /// What the current worker changed, as it was before.
+    before: Vec<(PathBuf, Layout)>,
 }
 
 impl LaidOut {
@@ -37,60 +80,81 @@ impl LaidOut {
         self.files.get(path).map_or(0, |layout| layout.length_bytes)
     }
 
-    /// Adds a file, and returns what was laid out of it before. `written`: its contents are written.
-    pub fn add(&mut self, file: &FilePlan, written: bool, facts: &Facts) -> Option<(PathBuf, Layout)> {
-        let length_bytes = file.lay_out_bytes?;
-        let before = self.files.get(&file.path).copied().unwrap_or_default();
-        let written_bytes = if written && file.kind == FileKind::Regular { length_bytes } else { 0 };
-        let after = Layout {
-            length_bytes: before.length_bytes.max(length_bytes),
-            written_bytes: before.written_bytes.max(written_bytes),
-        };
-        self.set(&file.path, after, facts);
-        Some((file.path.clone(), before))
+    /// Adds the layout of a file. `written`: its contents are written.
+    pub fn add(&mut self, file: &FilePlan, written: bool, facts: &Facts) {
+        let Some(length_bytes) = file.lay_out_bytes else { return };
+        let mut layout = self.files.get(&file.path).cloned().unwrap_or_default();
+        layout.length_bytes = layout.length_bytes.max(length_bytes);
+        if written && file.kind == FileKind::Regular {
+            layout.add(Written::All(0..length_bytes));
+        }
+        self.change(&file.path, layout, facts);
     }
 
-    /// Takes back what `add` did, last first.
-    pub fn take_back(&mut self, added: Vec<(PathBuf, Layout)>, facts: &Facts) {
-        for (path, before) in added.into_iter().rev() {
-            self.set(&path, before, facts);
+    /// Adds what a worker writes, and returns the files of which that is known: file systems that compress or share what
+    /// they are given may have room for more than they say.
+    pub fn add_written<'a>(&mut self, job: &'a Job, facts: &Facts) -> Vec<&'a FilePlan> {
+        let mut files = Vec::new();
+        for (file, written) in written::certainly(job) {
+            if facts.path(&file.path).space.is_none_or(|space| space.may_shrink) {
+                continue;
+            }
+            let mut layout = self.files.get(&file.path).cloned().unwrap_or_default();
+            layout.add(written);
+            self.change(&file.path, layout, facts);
+            files.push(file);
+        }
+        files
+    }
+
+    /// Ends the current worker; what it would have laid out and written is not there for others unless it `runs`.
+    pub fn end_worker(&mut self, runs: bool, facts: &Facts) {
+        let before = std::mem::take(&mut self.before);
+        if !runs {
+            before.into_iter().rev().for_each(|(path, layout)| drop(self.set(&path, layout, facts)));
         }
     }
 
-    fn set(&mut self, path: &Path, layout: Layout, facts: &Facts) {
-        let before = self.files.insert(path.to_path_buf(), layout).unwrap_or_default();
-        if before.written_bytes == layout.written_bytes {
-            return;
-        }
+    fn change(&mut self, path: &Path, layout: Layout, facts: &Facts) {
+        let before = self.set(path, layout, facts);
+        self.before.push((path.to_path_buf(), before));
+    }
+
+    /// Sets what is laid out of a file, and returns what was before.
+    fn set(&mut self, path: &Path, layout: Layout, facts: &Facts) -> Layout {
         let known = facts.path(path);
-        let Some(space) = known.space else { return };
-        let missing = |layout: Layout| u128::from(layout.written_bytes.saturating_sub(known.allocated_bytes));
-        let taken = self.taken_bytes.entry(space.file_system).or_default();
-        *taken = *taken - missing(before) + missing(layout);
+        let missing_bytes = layout.missing_bytes(known.allocated_bytes);
+        let before = self.files.insert(path.to_path_buf(), layout).unwrap_or_default();
+        for (pool, _) in known.space.into_iter().flat_map(pools) {
+            let taken = self.taken_bytes.entry(pool).or_default();
+            *taken = *taken - before.missing_bytes(known.allocated_bytes) + missing_bytes;
+        }
+        before
     }
 
-    /// Why the files that a worker lays out do not fit beside those of the workers before it.
-    pub fn no_room(
+    /// Why these files of a worker do not fit beside those of the workers before it.
+    pub fn no_room<'a>(
         &self,
         section: &ResolvedSection<'_>,
-        list: &[FilePlan],
+        mut files: impl Iterator<Item = &'a FilePlan>,
         facts: &Facts,
+        remedy: &str,
     ) -> Option<Problem> {
-        list.iter().filter(|file| file.lay_out_bytes.is_some()).find_map(|file| {
-            let space = facts.path(&file.path).space?;
-            let taken_bytes = *self.taken_bytes.get(&space.file_system)?;
-            (taken_bytes > u128::from(space.free_bytes)).then(|| {
-                let message = format!(
-                    "there is no room for {}: what is laid out before the run needs {taken_bytes} bytes, and its file \
-                     system has {} free",
-                    shown(&file.path),
-                    space.free_bytes
-                );
-                let remedy = "lower size=, free some space, or name another directory=";
-                section
-                    .error(ProblemKind::Extent, job::Amount::size, message, remedy)
-                    .of_path(&file.path)
-            })
+        files.find_map(|file| {
+            let taken_bytes = |pool| self.taken_bytes.get(&pool).copied().unwrap_or_default();
+            let mut pools = pools(facts.path(&file.path).space?);
+            let (pool, free_bytes) = pools.find(|(pool, free)| taken_bytes(*pool) > u128::from(*free))?;
+            let taken = taken_bytes(pool);
+            let has = match pool.1 {
+                None => format!("its file system has {free_bytes} free"),
+                Some((of, id)) => format!("the quota of {of} {id} leaves {free_bytes}"),
+            };
+            let message = format!(
+                "there is no room for {}: what is laid out and written needs {taken} bytes, and {has}",
+                shown(&file.path)
+            );
+            let problem = section.error(ProblemKind::Extent, job::Amount::size, message, remedy);
+            Some(problem.of_path(&file.path))
         })
     }
 }

@@ -146,7 +146,6 @@ impl PlannedWorker<'_> {
         let wanted = self.wanted(paths.len() as u64);
         let mut list = Vec::with_capacity(paths.len());
         let mut memory_align_bytes = 1;
-        let mut added = Vec::new();
         for (index, path) in paths.into_iter().enumerate() {
             let Some(known) = self.known(&path, diagnostics) else { continue };
             if self.opens_direct() {
@@ -155,7 +154,7 @@ impl PlannedWorker<'_> {
             let Some(file) = self.file(path, index as u64, &known, &wanted, laid_out, diagnostics) else {
                 continue;
             };
-            added.extend(laid_out.add(&file, self.fills(&known), self.facts));
+            laid_out.add(&file, self.fills(&known), self.facts);
             list.push(file);
         }
         if diagnostics.stops_all_since(before) {
@@ -166,14 +165,12 @@ impl PlannedWorker<'_> {
             // Files too small for a block are skipped, but not if that leaves none.
             diagnostics.stop_worker_since(before, Errno::EINVAL);
         }
-        if let Some(problem) = laid_out.no_room(self.section, &list, self.facts) {
+        let made = list.iter().filter(|file| file.lay_out_bytes.is_some());
+        let remedy = "lower size=, free some space, or name another directory=";
+        if let Some(problem) = laid_out.no_room(self.section, made, self.facts, remedy) {
             diagnostics.add_of_worker(problem, Errno::ENOSPC);
         }
         let unplannable = diagnostics.take_unplannable();
-        if unplannable.is_some() {
-            // It creates no files that later workers could use.
-            laid_out.take_back(added, self.facts);
-        }
         let lengths = list.iter().map(|file| match self.access.zoned {
             Some(zoned) => {
                 let zone_bytes = self.zone_bytes(&self.facts.path(&file.path));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use fiord_engine::registry;
 use fiord_host::{DirectSupport, Machine, Prober, TargetFacts, TargetKind};
 use fiord_options::{Problem, Section, suggest};
-use fiord_plan::facts::{Facts, GeometryNeed, MemoryLeft, Needs, PathFacts, RunSettings, Space};
+use fiord_plan::facts::{Facts, GeometryNeed, MemoryLeft, Needs, PathFacts, Quota, RunSettings, Space};
 use fiord_plan::{FileKind, Plan, Refusal, with_ancestors};
 use fiord_sys::sysfs::Sysfs;
 
@@ -134,6 +134,9 @@ fn space(facts: &TargetFacts) -> Option<Space> {
         file_system: (number.major, number.minor),
         free_bytes: system.free_bytes,
         may_shrink: !PLAIN.contains(&system.type_name.as_str()),
+        quota: system
+            .quota
+            .map(|quota| Quota { of: (quota.of.word(), quota.id), left_bytes: quota.left_bytes }),
     })
 }
 

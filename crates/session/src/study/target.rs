@@ -11,7 +11,7 @@ use std::path::Path;
 use fiord_engine::registry;
 use fiord_findings::lint_target;
 use fiord_host::storage_stack::LayerKind;
-use fiord_host::{Prober, StorageStack, System, TargetFacts, TargetKind};
+use fiord_host::{FileSystemFacts, Prober, StorageStack, System, TargetFacts, TargetKind};
 use fiord_lab::StudyTarget;
 use fiord_plan::{EngineDescriptor, EngineName};
 use fiord_report::Code;
@@ -143,7 +143,7 @@ fn within_free(directory: &Path, facts: &TargetFacts, space: Space) -> Result<(u
             shown_bytes(SIZE_MIN_BYTES)
         ));
     }
-    let available = facts.file_system.as_ref().map_or(u64::MAX, |system| system.available_bytes);
+    let available = facts.file_system.as_ref().map_or(u64::MAX, FileSystemFacts::room_bytes);
     let only = format!("{}: only {} are free", shown(directory), shown_bytes(available));
     if let Space::Exactly(bytes) = space {
         return match bytes <= available {
@@ -197,7 +197,7 @@ pub(super) fn study_target(
         file,
         writable,
         size_bytes,
-        free_bytes: facts.file_system.as_ref().map(|system| system.available_bytes),
+        free_bytes: facts.file_system.as_ref().map(FileSystemFacts::room_bytes),
         direct: !matches!(facts.direct, DirectSupport::Unsupported),
         in_memory: findings.iter().any(|finding| finding.code == Code::InMemory),
         engine: queued_engine(),

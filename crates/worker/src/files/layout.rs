@@ -81,10 +81,11 @@ pub(crate) fn lay_out(
         });
         let Err(mut failure) = made else { continue };
         // Complete files are of use to the next run, unless they take the room that is missing.
-        let is_full = failure.errno == Some(Errno::ENOSPC);
+        let is_full = failure.errno.is_some_and(Errno::is_no_space);
         if is_full {
+            let which = if failure.errno == Some(Errno::ENOSPC) { "file system" } else { "quota" };
             failure.explanation =
-                format!("the file system has no room for {bytes} bytes; what was laid out is removed again");
+                format!("the {which} has no room for {bytes} bytes; what was laid out is removed again");
         }
         let undone = changed.iter().filter(|change| is_full || change.plan.path == plan.path);
         undone.for_each(|change| change.undo(job, opener));
@@ -213,7 +214,7 @@ fn reserve(how: Fallocate, open: &File, bytes: u64) -> Result<(), Failed> {
     };
     match allocated {
         // Not every file system can preallocate; the data is written anyway.
-        Err(error) if Errno::of(&error) == Some(Errno::ENOSPC) => Err(("fallocate", error)),
+        Err(error) if Errno::of(&error).is_some_and(Errno::is_no_space) => Err(("fallocate", error)),
         _ => Ok(()),
     }
 }
