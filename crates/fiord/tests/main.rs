@@ -50,6 +50,7 @@ mod paths;
 mod patterns;
 mod profile;
 mod qualify;
+mod qualify_flash;
 mod quick;
 mod repeat;
 mod report;

@@ -18,6 +18,8 @@ use serde_json::Value;
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub mod control_group;
+pub mod flash;
+pub mod flash_device;
 pub mod fuse;
 pub mod schema;
 pub mod stalling;
