@@ -52,6 +52,7 @@ mod patterns;
 mod postgres;
 mod profile;
 mod qualify;
+mod qualify_flash;
 mod quick;
 mod repeat;
 mod report;

@@ -19,6 +19,7 @@ mod nvme;
 mod passthrough;
 mod persistent;
 mod placement;
+mod qualify;
 mod rdma;
 mod shared;
 mod traces;

@@ -9,13 +9,13 @@ use fiord_guest::{fio, fiord, nvme};
 use crate::guest;
 
 /// The disk without zones.
-fn disk() -> String {
+pub fn disk() -> String {
     nvme("plain").expect("the machine has one")
 }
 
 /// Sectors that the kernel has read from and written to the disk, or to the hidden path to it (`nvme0c0n1`): before
 /// Linux 6.4 these are not counted for a disk that could have several paths.
-fn sectors() -> [u64; 2] {
+pub fn sectors() -> [u64; 2] {
     let disk = disk().replace("/dev/", "");
     let (subsystem, namespace) = disk.rsplit_once('n').expect("a name such as nvme0n1");
     let all = fs::read_dir("/sys/block").expect("sysfs").flatten();

@@ -122,9 +122,14 @@ impl Store {
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) {
-        for (at, byte) in (offset..).zip(data) {
+        let (mut at, mut left) = (offset, data);
+        while !left.is_empty() {
+            let within = (at % PAGE_BYTES) as usize;
+            let (part, rest) = left.split_at(left.len().min(PAGE_BYTES as usize - within));
             let page = self.pages.entry(at / PAGE_BYTES);
-            page.or_insert_with(|| vec![UNWRITTEN; PAGE_BYTES as usize])[(at % PAGE_BYTES) as usize] = *byte;
+            let page = page.or_insert_with(|| vec![UNWRITTEN; PAGE_BYTES as usize]);
+            page[within..within + part.len()].copy_from_slice(part);
+            (at, left) = (at + part.len() as u64, rest);
         }
         self.bytes = self.bytes.max(offset + data.len() as u64);
     }

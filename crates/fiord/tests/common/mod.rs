@@ -19,6 +19,8 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub mod agreement;
 pub mod control_group;
+pub mod flash;
+pub mod flash_device;
 pub mod fuse;
 pub mod schema;
 pub mod stalling;
