@@ -316,16 +316,9 @@ impl Maker<'_> {
         let tracked = Point { is_tracked: true, ..writes("steady") };
         let end = End::Steady { rounds_max: self.settings.rounds_max };
         let (name, points) = (test.word().to_string(), vec![between, tracked]);
-        let mut phases = vec![Phase {
-            test,
-            name,
-            precondition: None,
-            kept: None,
-            points,
-            measure,
-            end,
-            continues: false,
-        }];
+        let first =
+            Phase { test, name, precondition: None, kept: None, points, measure, end, continues: false };
+        let mut phases = vec![first.clone()];
         let burst = self.settings.time / BURSTS_PER_MEASUREMENT;
         for pause in PAUSES.map(|times| burst * times) {
             let pauses = format!("pauses of {}", shown_time(pause));
@@ -336,16 +329,7 @@ impl Maker<'_> {
                 [(pauses.clone(), bursts, BURSTS), (after.clone(), writes(&after), AFTER_BURSTS)]
             {
                 let (points, end) = (vec![point], self.share(rounds));
-                phases.push(Phase {
-                    test,
-                    name,
-                    precondition: None,
-                    kept: None,
-                    points,
-                    measure,
-                    end,
-                    continues: true,
-                });
+                phases.push(Phase { name, points, end, continues: true, ..first.clone() });
             }
         }
         phases
