@@ -358,6 +358,36 @@ read.bw -20.0 % (-24.5 to -15.3 %), read.mean +25.0 % (+18.1 to +32.3 %), and 3
 more figures.
 ";
 
+/// Energy as a machine with RAPL tells it: compared and on the page, but nothing is concluded from single runs.
+#[test]
+fn energy_is_compared_and_on_the_page() {
+    let home = Home::new();
+    let with = |watts: u32| {
+        let energy = format!(
+            "{{\"energy\": [{{\"source\": \"package-0\", \"joules\": {}, \"watts\": {watts}, \"idle_watts\": 5, \
+             \"iops_per_watt\": {}, \"bytes_per_joule\": null}}],",
+            watts * 10,
+            20_000 / (watts - 5)
+        );
+        report(20_000, 900, true, "").replacen('{', &energy, 1)
+    };
+    home.write("before.json", &with(25));
+    home.write("after.json", &with(15));
+    let ran = home.run("compare before.json after.json");
+    assert_fits_terminal(&ran.assert_success().stdout);
+    ran.assert_prints(&["energy.watts", "25.0 W", "15.0 W", "-40.0 %", "energy.iops_per_watt", "+100.0 %"]);
+    let text = in_one_line(&ran.stdout);
+    assert!(text.contains("after.json is the same as before.json"), "{text}");
+    assert!(text.contains("How much of the energy is noise is known from three runs of each on."), "{text}");
+    home.fails_if("compare before.json after.json", "energy.watts > +5%").assert_status(0);
+    home.fails_if("compare before.json after.json", "energy.watts < -5%").assert_status(6);
+    let repeats = "compare before.json,before.json,before.json after.json,after.json,after.json";
+    home.fails_if(repeats, "energy.watts < -5%").assert_status(8);
+    home.run("report before.json -o page.html").assert_success();
+    let page = home.dir.text("page.html");
+    assert!(page.contains("Table of energy") && page.contains("25\u{a0}W"), "{page}");
+}
+
 /// The report of two hosts, in the shape of fio's client mode, with what they did together beside them.
 fn of_hosts() -> String {
     let entry = |name: &str, host: &str, ios: u32| {

@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use fiord_errno::Errno;
 use fiord_options::job::{self, JobOptions};
+use fiord_options::value::RwKind;
 
 use super::section::ResolvedSection;
-use super::stream;
 use crate::access::{Access, BlockSizes, Direction, FileService, Pattern, RandomDistribution};
 use crate::files::{FileKind, FilePlan};
 use crate::job::Job;
@@ -25,9 +25,13 @@ pub(crate) enum Written {
 /// Whether a job of this section may make room for others, or end them before they have written everything.
 pub(crate) fn may_spare_others(section: &ResolvedSection<'_>) -> bool {
     let JobOptions { files, process, verify, replay, access, .. } = section.options;
-    let removes = files.unlink || files.unlink_each_loop;
+    let removes = files.unlink || files.unlink_each_loop || verify.trim_percentage > 0;
     let runs_commands = process.exec_prerun.is_some() || process.exec_postrun.is_some();
-    let trims = stream::pattern(access.rw.kind).includes(Direction::Trim) || verify.trim_percentage > 0;
+    let trims = match access.rw.kind {
+        RwKind::Trim | RwKind::RandTrim | RwKind::TrimWrite | RwKind::RandTrimWrite => true,
+        RwKind::Read | RwKind::RandRead | RwKind::Write | RwKind::RandWrite => false,
+        RwKind::ReadWrite | RwKind::RandReadWrite => false,
+    };
     let ends_others =
         process.exitall.0 || process.exitall_on_error.0 || section.is_given(job::Steady::steadystate);
     let does_other_work = section.engine().is_some_and(|engine| {
