@@ -133,9 +133,12 @@ pub fn assert_judged_alike(document: &Value, most: usize) {
         let (rounds, window) = (&answers[0]["rounds"], &answers[0]["windows"][number]);
         assert_eq!(test["steady"], Value::from(!rounds.is_null()), "{test}");
         assert_eq!(test["rounds"], if rounds.is_null() { Value::from(most) } else { rounds.clone() });
-        for (at, key) in ["mean", "excursion_percent", "slope_percent"].iter().enumerate() {
+        let keys = ["mean", "excursion_percent", "slope_percent", "drift_low_percent", "drift_high_percent"];
+        for (at, key) in keys.iter().enumerate() {
             assert!(is_near(&test[key], &window[at]), "{key}: {test} {window}");
         }
+        let is_within = (3..5).all(|end| window[end].as_f64().unwrap().abs() <= 10.0);
+        assert_eq!(test["drift_confirmed"], Value::from(is_within), "{test} {window}");
         assert_eq!(test["window_to"].as_u64().unwrap() - test["window_from"].as_u64().unwrap(), 4);
     }
     let rows = document["rows"].as_array().unwrap();
@@ -187,11 +190,10 @@ fn the_definitions_agree_with_an_independent_implementation() {
         let (rounds, window) = defined(series, 25);
         assert_eq!(answer["rounds"], rounds.map_or(Value::Null, Value::from), "{series:?}");
         let window = window.unwrap();
-        for (ours, theirs) in [window.mean, 100.0 * window.excursion, 100.0 * window.slope].iter().zip(0..) {
-            assert!(
-                is_near(&Value::from(*ours), &answer["windows"][0][theirs as usize]),
-                "{series:?} {answer}"
-            );
+        let Window { mean, excursion, slope, slope_reach } = window;
+        let shares = [excursion, slope, slope - slope_reach, slope + slope_reach].map(|share| 100.0 * share);
+        for (at, ours) in [mean].into_iter().chain(shares).enumerate() {
+            assert!(is_near(&Value::from(ours), &answer["windows"][0][at]), "{series:?} {answer}");
         }
         steady += usize::from(rounds.is_some());
     }

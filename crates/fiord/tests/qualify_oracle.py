@@ -2,12 +2,26 @@
 
 Reads a JSON list of tests from standard input, each with its series and the most rounds it may have. For each test it prints
 after how many rounds all its series were steady in one window, or null, and of each series the mean, and in percent of it the
-excursion and the slope, of that window or of the last one.
+excursion, the slope, and the ends of the interval that has the drift with a confidence of 95 %, of that window or of the last one.
 """
 
 import json
+import math
 import sys
 from fractions import Fraction
+
+
+def t_quantile(share):
+    """The quantile of Student's t with 3 degrees of freedom, whose distribution has a closed form."""
+    low, high = 0.0, 100.0
+    for _ in range(100):
+        t = (low + high) / 2
+        below = 0.5 + (t / math.sqrt(3) / (1 + t * t / 3) + math.atan(t / math.sqrt(3))) / math.pi
+        low, high = (t, high) if below < share else (low, t)
+    return low
+
+
+T = t_quantile(0.975)
 
 
 def window(values):
@@ -22,7 +36,13 @@ def window(values):
     slope = (5 * sum_xy - sum_x * sum(values)) / (5 * sum_xx - sum_x * sum_x)
     first = slope * 1
     last = slope * 5
-    return mean, (max(values) - min(values)) / mean, (last - first) / mean
+    base = (sum(values) - slope * sum_x) / 5
+    squares = sum((y - base - slope * x) ** 2 for x, y in zip(range(1, 6), values))
+    # The variance of the slope, by the inverse of the matrix of the normal equations.
+    variance = squares / 3 * 5 / (5 * sum_xx - sum_x * sum_x)
+    reach = T * math.sqrt(variance) * 4 / float(mean)
+    drift = (last - first) / mean
+    return mean, (max(values) - min(values)) / mean, drift, float(drift) - reach, float(drift) + reach
 
 
 def is_steady(found):
@@ -39,7 +59,7 @@ def judge(all_series, most):
 
 
 def figures(found):
-    return None if found is None else [float(found[0]), float(100 * found[1]), float(100 * found[2])]
+    return None if found is None else [float(found[0])] + [float(100 * share) for share in found[1:]]
 
 
 def main():

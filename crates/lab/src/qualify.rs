@@ -136,7 +136,7 @@ fn whole(results: &[StepResult]) -> &[StepResult] {
 fn time_of(phase: &Phase) -> [Duration; 2] {
     let round: Duration = phase.points.iter().map(|point| point.step.time).sum();
     let least = match phase.end {
-        End::Steady { rounds_max } => WINDOW_ROUNDS.min(rounds_max),
+        End::Steady { rounds_max, .. } => WINDOW_ROUNDS.min(rounds_max),
         End::Written { .. } => 1,
         End::Rounds(rounds) => rounds,
     };
@@ -189,6 +189,9 @@ fn heading(
     if settings.rounds_max != Settings::ROUNDS_MAX {
         differs.push(format!("at most {} instead of 25", counted(settings.rounds_max, "round")));
     }
+    if settings.confirmed {
+        differs.push("a test goes on after it is steady until its drift is confirmed".to_string());
+    }
     if target.block_bytes > 512 {
         differs.push(format!(
             "blocks below {} are left out: the device cannot do them",
@@ -213,7 +216,7 @@ impl Study for Qualify {
     }
 
     fn purpose(&self) -> String {
-        let Settings { tests, class, time, rounds_max } = &self.settings;
+        let Settings { tests, class, time, rounds_max, confirmed } = &self.settings;
         let block_bytes = self.target.block_bytes;
         let tests: Vec<&str> = tests.iter().map(|test| test.word()).collect();
         let is_kept = self.phases.iter().any(|phase| phase.has_kept().is_some());
@@ -221,9 +224,10 @@ impl Study for Qualify {
         let smallest =
             if block_bytes > 512 { format!(" from {}", shown_bytes(block_bytes)) } else { String::new() };
         format!(
-            "{} ({}){smallest} in steady state on {}, {} for each measurement, {} at most{kept}",
+            "{} ({}){smallest} in {}steady state on {}, {} for each measurement, {} at most{kept}",
             tests.join(", "),
             class.word(),
+            if *confirmed { "confirmed " } else { "" },
             self.part_of_target(),
             shown_time(*time),
             counted(*rounds_max, "round")
@@ -275,12 +279,13 @@ impl Study for Qualify {
 
     fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
         let (runs, next) = walk(&self.phases, whole(results), &self.breaks);
-        let is_unsteady = runs.iter().any(|runs| tables::is_not_steady(runs));
+        let is_unsteady = runs.iter().any(|runs| tables::is_not_steady(runs) || tables::is_unconfirmed(runs));
         let facts = vec![
             ("class", Cell::Text(self.settings.class.word().to_string())),
             ("device_bytes", Cell::Bytes(self.target.device_bytes)),
             ("measurement_s", Cell::Number(self.settings.time.as_secs_f64(), 3)),
             ("rounds_max", Cell::Count(self.settings.rounds_max as u64)),
+            ("until_confirmed", Cell::Flag(self.settings.confirmed)),
         ];
         let result = StudyResult {
             table: tables::rows(&runs),

@@ -58,6 +58,10 @@ pub(super) struct Options {
     /// steady [default: 25]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
+    /// Go on after a test is steady until it is confirmed
+    /// that it drifts by at most 10 %
+    #[arg(long)]
+    confirmed: bool,
     /// In about an hour: a tenth of the device, 2 s for
     /// each measurement, at most 10 rounds
     #[arg(long)]
@@ -201,6 +205,7 @@ impl Options {
             class: self.class,
             time: self.time.unwrap_or(time),
             rounds_max: self.rounds.map_or(rounds, |rounds| rounds as usize),
+            confirmed: self.confirmed,
         }
     }
 

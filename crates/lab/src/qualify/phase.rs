@@ -54,8 +54,8 @@ pub(super) enum Measure {
 /// When a phase is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// When it is steady, or after so many rounds.
-    Steady { rounds_max: usize },
+    /// When it is steady, and its drift is confirmed to be small if that is asked for, or after so many rounds.
+    Steady { rounds_max: usize, confirmed: bool },
     /// When so much was written, or after so many rounds.
     Written { bytes: u64, rounds_max: usize },
     /// After so many rounds.
@@ -65,7 +65,7 @@ pub(super) enum End {
 impl End {
     pub(super) fn rounds_max(self) -> usize {
         match self {
-            End::Steady { rounds_max } | End::Written { rounds_max, .. } | End::Rounds(rounds_max) => {
+            End::Steady { rounds_max, .. } | End::Written { rounds_max, .. } | End::Rounds(rounds_max) => {
                 rounds_max
             }
         }
@@ -237,6 +237,10 @@ impl Maker<'_> {
         self.steady(Test::Throughput, name, block_bytes, points, Measure::MibPerS)
     }
 
+    fn until_steady(&self) -> End {
+        End::Steady { rounds_max: self.settings.rounds_max, confirmed: self.settings.confirmed }
+    }
+
     fn steady(
         &self,
         test: Test,
@@ -245,7 +249,7 @@ impl Maker<'_> {
         points: Vec<Point>,
         measure: Measure,
     ) -> Phase {
-        let end = End::Steady { rounds_max: self.settings.rounds_max };
+        let end = self.until_steady();
         let precondition = Some(self.precondition(&name, block_bytes));
         Phase { test, precondition, kept: None, name, points, measure, end, continues: false }
     }
@@ -314,7 +318,7 @@ impl Maker<'_> {
         let mut between = Point { is_between: true, ..writes("between") };
         between.lasts(self.settings.time * BETWEEN, Duration::ZERO);
         let tracked = Point { is_tracked: true, ..writes("steady") };
-        let end = End::Steady { rounds_max: self.settings.rounds_max };
+        let end = self.until_steady();
         let (name, points) = (test.word().to_string(), vec![between, tracked]);
         let first =
             Phase { test, name, precondition: None, kept: None, points, measure, end, continues: false };

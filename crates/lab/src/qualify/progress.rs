@@ -21,6 +21,8 @@ pub(super) struct PhaseRuns<'r> {
     /// What all rounds have written, if that ends the phase.
     pub moved_bytes: u64,
     pub is_over: bool,
+    /// The whole rounds up to the end of the window that counts, if that is not the last one.
+    judged_to: Option<usize>,
 }
 
 /// The figure of a run that may have to become steady.
@@ -47,6 +49,7 @@ impl<'r> PhaseRuns<'r> {
             continuous_from: 0,
             moved_bytes: 0,
             is_over: false,
+            judged_to: None,
         };
         let mut at = first;
         while at < results.len() && !runs.is_over {
@@ -64,6 +67,15 @@ impl<'r> PhaseRuns<'r> {
             at = end;
             runs.is_over = runs.is_complete() && runs.has_ended();
         }
+        if runs.is_over && !runs.is_confirmed() {
+            // By the specification the first steady window counts, which may not be the last.
+            let mut ends = runs.continuous_from + WINDOW_ROUNDS..=runs.whole_rounds().len();
+            let first = ends.find(|end| {
+                runs.judged_to = Some(*end);
+                runs.is_steady()
+            });
+            runs.judged_to = first;
+        }
         (runs, at.min(results.len()))
     }
 
@@ -79,7 +91,10 @@ impl<'r> PhaseRuns<'r> {
 
     fn has_ended(&self) -> bool {
         match self.phase.end {
-            End::Steady { rounds_max } => self.is_steady() || self.continuous() >= rounds_max,
+            End::Steady { rounds_max, confirmed } => {
+                (if confirmed { self.is_confirmed() } else { self.is_steady() })
+                    || self.continuous() >= rounds_max
+            }
             End::Written { bytes, rounds_max } => {
                 self.moved_bytes >= bytes || self.rounds.len() >= rounds_max
             }
@@ -108,22 +123,38 @@ impl<'r> PhaseRuns<'r> {
         self.whole_rounds().iter().map(|round| figure(&round[point], self.phase.measure)).collect()
     }
 
-    /// The last window of a point, if there are enough rounds since the last interruption.
-    pub(super) fn window(&self, point: usize) -> Option<Window> {
-        Window::last_of(self.series(point).get(self.continuous_from..)?)
-    }
-
-    /// Whether all that has to be steady is, in the last window.
-    pub(super) fn is_steady(&self) -> bool {
-        let mut tracked = self.tracked().peekable();
-        tracked.peek().is_some()
-            && tracked.all(|point| self.window(point).is_some_and(|window| window.is_steady()))
-    }
-
-    /// The rounds of the last window.
-    pub(super) fn window_rounds(&self) -> &[&'r [StepResult]] {
+    /// The whole rounds up to the end of the window that counts: the last one, but for a test that went on until it was
+    /// confirmed, and was not.
+    pub(super) fn judged_rounds(&self) -> &[&'r [StepResult]] {
         let whole = self.whole_rounds();
-        &whole[whole.len().saturating_sub(WINDOW_ROUNDS)..]
+        &whole[..self.judged_to.unwrap_or(whole.len())]
+    }
+
+    /// The window that counts of a point, if there are enough rounds since the last interruption.
+    pub(super) fn window(&self, point: usize) -> Option<Window> {
+        Window::last_of(self.series(point).get(self.continuous_from..self.judged_rounds().len())?)
+    }
+
+    /// Whether this is so of the window of all that has to be steady.
+    fn all_windows(&self, is_so: fn(&Window) -> bool) -> bool {
+        let mut tracked = self.tracked().peekable();
+        tracked.peek().is_some() && tracked.all(|point| self.window(point).as_ref().is_some_and(is_so))
+    }
+
+    /// Whether all that has to be steady is.
+    pub(super) fn is_steady(&self) -> bool {
+        self.all_windows(Window::is_steady)
+    }
+
+    /// Whether that is so and drift is confirmed to be small.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.all_windows(|window| window.is_steady() && window.is_confirmed())
+    }
+
+    /// The rounds of the window that counts.
+    pub(super) fn window_rounds(&self) -> &[&'r [StepResult]] {
+        let judged = self.judged_rounds();
+        &judged[judged.len().saturating_sub(WINDOW_ROUNDS)..]
     }
 
     /// The run that follows.

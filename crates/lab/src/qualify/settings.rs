@@ -84,6 +84,8 @@ pub struct Settings {
     pub time: Duration,
     /// After how many rounds a test ends without being steady.
     pub rounds_max: usize,
+    /// Whether a test goes on until it is confirmed as well that its drift is small.
+    pub confirmed: bool,
 }
 
 impl Settings {

@@ -22,6 +22,11 @@ pub(super) fn is_not_steady(runs: &PhaseRuns<'_>) -> bool {
     matches!(runs.phase.end, End::Steady { .. }) && runs.is_over && !runs.is_steady()
 }
 
+/// Whether a test went on until its drift was confirmed to be small, and it was not.
+pub(super) fn is_unconfirmed(runs: &PhaseRuns<'_>) -> bool {
+    matches!(runs.phase.end, End::Steady { confirmed: true, .. }) && runs.is_over && !runs.is_confirmed()
+}
+
 /// Whether a test became steady.
 fn is_steady(runs: &PhaseRuns<'_>) -> bool {
     matches!(runs.phase.end, End::Steady { .. }) && runs.is_over && runs.is_steady()
@@ -89,6 +94,9 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
         "mean",
         "excursion_percent",
         "slope_percent",
+        "drift_low_percent",
+        "drift_high_percent",
+        "drift_confirmed",
         "preconditioning_mib_per_s",
         "kept_run",
         "written_since_bytes",
@@ -97,7 +105,7 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
     ];
     let mut table = Table::new(keys.map(|key| Column::new(key, "")));
     for runs in all.iter().filter(|runs| !runs.is_state()) {
-        let rounds = runs.whole_rounds().len();
+        let (rounds, judged) = (runs.whole_rounds().len(), runs.judged_rounds().len());
         let preconditioning = runs.precondition.map(|run| Cell::Number(figure(run, Measure::MibPerS), 1));
         for (number, point) in followed(runs) {
             let window = runs.window(number);
@@ -111,11 +119,14 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
                 Cell::Text(unit(runs.phase.measure).to_string()),
                 if runs.is_over && !is_saturation(runs) { Cell::Flag(runs.is_steady()) } else { Cell::None },
                 Cell::Count(rounds as u64),
-                Cell::count(window.map(|_| (rounds + 1 - WINDOW_ROUNDS) as u64)),
-                Cell::count(window.map(|_| rounds as u64)),
+                Cell::count(window.map(|_| (judged + 1 - WINDOW_ROUNDS) as u64)),
+                Cell::count(window.map(|_| judged as u64)),
                 window.map_or(Cell::None, |window| Cell::Number(window.mean, 1)),
                 percent(|window| window.excursion),
                 percent(|window| window.slope),
+                percent(|window| window.slope - window.slope_reach),
+                percent(|window| window.slope + window.slope_reach),
+                window.map_or(Cell::None, |window| Cell::Flag(window.is_confirmed())),
                 preconditioning.clone().unwrap_or(Cell::None),
                 Cell::count(runs.phase.has_kept().map(|kept| kept.run.unsigned_abs())),
                 Cell::count(runs.phase.has_kept().map(|kept| kept.written_since_bytes)),
@@ -191,7 +202,8 @@ pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
             for (round, results) in runs.whole_rounds().iter().enumerate() {
                 let whole = whole_run(&results[number].report);
                 written_bytes += whole.bytes;
-                let is_in_window = is_steady(runs) && round + WINDOW_ROUNDS >= runs.whole_rounds().len();
+                let judged = runs.judged_rounds().len();
+                let is_in_window = is_steady(runs) && (judged - WINDOW_ROUNDS..judged).contains(&round);
                 table.rows.push(vec![
                     Cell::Text(runs.phase.test.word().to_string()),
                     Cell::text(runs.is_state().then_some(&runs.phase.name)),
@@ -224,11 +236,8 @@ pub(super) fn text(all: &[PhaseRuns<'_>], width: usize) -> String {
             continue;
         }
         let mut part = wrapped(&verdict(runs), width).join("\n") + "\n";
-        part += &convergence(runs)
-            .iter()
-            .flat_map(|line| wrapped(line, width))
-            .map(|line| line + "\n")
-            .collect::<String>();
+        let lines = unconfirmed(runs).into_iter().chain(convergence(runs));
+        part.extend(lines.flat_map(|line| wrapped(&line, width)).map(|line| line + "\n"));
         if is_saturation(runs) {
             part += &saturation(runs).text(width);
         } else if is_steady(runs) {
@@ -256,6 +265,12 @@ pub(super) fn text(all: &[PhaseRuns<'_>], width: usize) -> String {
     parts.join("\n")
 }
 
+/// The shares of reads and writes, and the block size: `65/35 4KiB`.
+fn mix(point: &Point) -> String {
+    let reads = point.reads_percent;
+    format!("{reads}/{} {}", 100 - reads, shown_bytes(point.block_bytes))
+}
+
 /// The figures that have to become steady, round by round.
 fn convergence(runs: &PhaseRuns<'_>) -> Vec<String> {
     let shown = |value: f64| match runs.phase.measure {
@@ -263,10 +278,8 @@ fn convergence(runs: &PhaseRuns<'_>) -> Vec<String> {
         Measure::Iops | Measure::MibPerS => format!("{value:.0}"),
     };
     let line = |number: usize| {
-        let point = &runs.phase.points[number];
         let values: Vec<String> = runs.series(number).into_iter().map(shown).collect();
-        let (reads, block) = (point.reads_percent, shown_bytes(point.block_bytes));
-        format!("{reads}/{} {block} by round: {}", 100 - reads, values.join(", "))
+        format!("{} by round: {}", mix(&runs.phase.points[number]), values.join(", "))
     };
     let tracked = runs.tracked().filter(|_| !runs.whole_rounds().is_empty());
     tracked.map(line).chain(heat(runs)).collect()
@@ -341,13 +354,7 @@ fn verdict(runs: &PhaseRuns<'_>) -> String {
         return format!("{name}: not complete, after {rounds}.");
     }
     let judged = |number: usize| {
-        let point = &runs.phase.points[number];
-        let what = format!(
-            "{}/{} {}",
-            point.reads_percent,
-            100 - point.reads_percent,
-            shown_bytes(point.block_bytes)
-        );
+        let what = mix(&runs.phase.points[number]);
         match runs.window(number) {
             Some(window) => format!(
                 "{what}: excursion {:.1} %, slope {:+.1} %",
@@ -357,10 +364,36 @@ fn verdict(runs: &PhaseRuns<'_>) -> String {
             None => format!("{what}: fewer than {WINDOW_ROUNDS} rounds"),
         }
     };
+    let rounds = if runs.is_steady() { counted(runs.judged_rounds().len(), "round") } else { rounds };
     let why: Vec<String> = runs.tracked().map(judged).collect();
     let limits = format!("at most {:.0} % and {:.0} %", 100.0 * EXCURSION_MAX, 100.0 * SLOPE_MAX);
     let how = if runs.is_steady() { "steady" } else { "not steady" };
     format!("{name}: {how} after {rounds} ({}; {limits}).", why.join("; "))
+}
+
+/// That a test is steady by the specification, and may drift by more than that allows.
+fn unconfirmed(runs: &PhaseRuns<'_>) -> Option<String> {
+    if !is_steady(runs) || runs.is_confirmed() {
+        return None;
+    }
+    let windows =
+        runs.tracked().filter_map(|number| Some((&runs.phase.points[number], runs.window(number)?)));
+    let drifts: Vec<String> = windows
+        .filter(|(_, window)| !window.is_confirmed())
+        .map(|(point, window)| {
+            let [drift, reach] = [window.slope, window.slope_reach].map(|share| 100.0 * share);
+            format!("{}: {drift:+.1} % ± {reach:.1} %", mix(point))
+        })
+        .collect();
+    let next = match is_unconfirmed(runs) {
+        true => format!("nor was one within {}", counted(runs.whole_rounds().len(), "round")),
+        false => "--confirmed goes on until one is".to_string(),
+    };
+    Some(format!(
+        "Steady by the specification; a drift of at most {:.0} % is not confirmed ({}; with a confidence of 95 %): {next}.",
+        100.0 * SLOPE_MAX,
+        drifts.join("; ")
+    ))
 }
 
 /// The main figure of each test, in a sentence each.
@@ -412,5 +445,6 @@ fn sentence(runs: &PhaseRuns<'_>) -> String {
             }
         })
         .collect();
-    format!("{name}: {} in steady state.", figures.join(", "))
+    let but = if is_unconfirmed(runs) { ", not confirmed" } else { "" };
+    format!("{name}: {} in steady state{but}.", figures.join(", "))
 }

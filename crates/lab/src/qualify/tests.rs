@@ -14,6 +14,7 @@ fn study(tests: &[Test]) -> Qualify {
         class: Class::Enterprise,
         time: Duration::from_secs(1),
         rounds_max: 25,
+        confirmed: false,
     };
     Qualify::new(target(), settings).unwrap()
 }
@@ -158,6 +159,46 @@ fn an_interrupted_run_completes_no_window() {
     let result = study.result(&results, 80);
     assert_eq!((result.conclusion.as_str(), result.verdict, result.table.rows.len()), ("", None, 0));
     assert!(result.text.starts_with("latency: not complete, after 4 rounds."), "{}", result.text);
+}
+
+/// The figures of a noisy device by round, that becomes even from this round on.
+fn noisy_until(even_from: usize) -> impl Fn(&str, usize) -> u64 {
+    move |_, number| {
+        let round = number.saturating_sub(1) / 2;
+        if round < even_from { [1040, 960, 960, 1040, 1000][round % 5] } else { 1000 }
+    }
+}
+
+#[test]
+fn what_is_steady_is_not_said_to_drift_little_before_that_is_confirmed() {
+    let confirmed = |confirmed| {
+        let settings = Settings { confirmed, class: Class::Client, ..study(&[Test::Throughput]).settings };
+        Qualify::new(target(), settings).unwrap()
+    };
+    let of_window = |result: &StudyResult| {
+        let (_, tests) = result.tables.iter().find(|(name, _)| *name == "tests").unwrap();
+        [6, 7, 13].map(|column| tests.rows[0][column].clone())
+    };
+    for (asked, even_from, runs, window, is_confirmed) in [
+        (false, 5, 5, [1, 5], false),
+        (true, 5, 8, [4, 8], true),
+        // By the specification the first window counts.
+        (true, usize::MAX, 25, [1, 5], false),
+    ] {
+        let (study, mut results) = (confirmed(asked), Vec::new());
+        carry_on(&study, &mut results, usize::MAX, noisy_until(even_from));
+        assert_eq!(results.len(), 1 + 2 * runs);
+        let result = study.result(&results, 300);
+        let [from, to] = window.map(Cell::Count);
+        assert_eq!(of_window(&result), [from, to, Cell::Flag(is_confirmed)]);
+        let said =
+            "Steady by the specification; a drift of at most 10 % is not confirmed (100/0 1MiB: +0.0 % ±";
+        assert_eq!(result.text.contains(said), !is_confirmed, "{}", result.text);
+        assert_eq!(result.verdict, (asked && !is_confirmed).then_some(Verdict::Undecided));
+        assert_eq!(result.conclusion.contains("not confirmed"), asked && !is_confirmed);
+        assert!(result.table.rows.iter().all(|row| row[5] != Cell::None), "figures of a steady window");
+        assert!(result.text.starts_with(&format!("throughput 1MiB: steady after {} rounds", window[1])));
+    }
 }
 
 #[test]
