@@ -71,6 +71,7 @@ fn a_device_with_a_file_system_or_in_use_is_not_overwritten() {
     assert!(ran.assert_status(2).stderr.contains("is mounted at"), "{ran:?}");
     dir.run(&format!("{line} --erase-signatures")).assert_status(2);
     drop(mount);
+    device.until_free();
     let ran = dir.run(&line);
     assert!(ran.assert_status(2).stderr.contains("found on it: ext2/3/4 file system"), "{ran:?}");
     need!(helper("e2fsck", &["-n", "-f", &device.path]));
@@ -354,6 +355,7 @@ fn a_sweep_writes_on_a_device_that_was_identified_and_within_its_size() {
     let is_written = |range: std::ops::Range<usize>| data[range].iter().any(|byte| *byte != 0);
     assert!((0..9).all(|mib| is_written(mib << 20..(mib + 1) << 20)) && !is_written(9 << 20..16 << 20));
     drop(need!(Mount::ext4(&dir, &device)));
+    device.until_free();
     let ran = dir.run(&overwrite);
     assert!(ran.assert_status(2).stderr.contains("found on it: ext2/3/4 file system"), "{ran:?}");
     need!(helper("e2fsck", &["-n", "-f", &device.path]));

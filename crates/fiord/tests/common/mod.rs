@@ -3,8 +3,9 @@
 //! Invariant: a place that this system does not offer is a skip, recorded by `fiord_testing`, never a silent pass.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -362,6 +363,15 @@ impl LoopDevice {
         let path = format!("/sys/block/{}/dev", self.path.trim_start_matches("/dev/"));
         let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
         Ok(text.trim().to_string())
+    }
+
+    /// Waits until nothing holds it: a file system is unmounted a moment after its mount is gone.
+    #[track_caller]
+    pub fn until_free(&self) {
+        const O_EXCL: i32 = 0o200;
+        until("nothing holds the device", || {
+            OpenOptions::new().read(true).custom_flags(O_EXCL).open(&self.path).is_ok()
+        });
     }
 }
 
