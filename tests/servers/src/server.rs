@@ -5,10 +5,12 @@
 
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::directory::Directory;
@@ -136,13 +138,24 @@ impl Drop for Server {
     }
 }
 
-/// A port of TCP on loopback that nothing listens on now.
+/// Ports that the kernel does not give to clients, which could have one between this look and the server's start.
+const PORTS: Range<u16> = 16_384..32_768;
+
+/// A port of TCP on loopback that nothing listens on now, and that this process has not had before.
 ///
 /// # Errors
 /// If there is none.
 pub fn free_port() -> Result<u16, String> {
-    let bound = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
-    bound.map(|address| address.port()).map_err(|error| format!("no free port: {error}"))
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let count = PORTS.end - PORTS.start;
+    // Another process begins elsewhere.
+    let first = (std::process::id() % u32::from(count)) as u16;
+    let mut ports = (0..count).map(|_| {
+        let next = first.wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed)) % count;
+        PORTS.start + next
+    });
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    ports.find(is_free).ok_or_else(|| format!("no port of {PORTS:?} is free"))
 }
 
 /// Whether something listens on this port.
