@@ -55,6 +55,10 @@ pub(crate) enum SetupStep {
     AioSetup,
     /// `pipe2`.
     Pipe,
+    /// `splice` and `vmsplice`.
+    Splice,
+    /// `preadv2` and `pwritev2`.
+    Preadv2,
     /// `bind` and `listen`.
     Listen,
     /// Memory beside the buffers.
@@ -77,6 +81,8 @@ impl SetupStep {
             SetupStep::RegisterFiles => "io_uring_register(IORING_REGISTER_FILES)",
             SetupStep::AioSetup => "io_setup",
             SetupStep::Pipe => "pipe2",
+            SetupStep::Splice => "splice or vmsplice",
+            SetupStep::Preadv2 => "preadv2 or pwritev2",
             SetupStep::Listen => "bind",
             SetupStep::Memory => "mmap",
             SetupStep::WriteBack => "writing the processor's caches back",
@@ -118,6 +124,13 @@ impl SetupStep {
                 "a sandbox (seccomp, as in containers) forbids it",
                 "allow io_setup there, or use ioengine=psync with several jobs",
             ),
+            (SetupStep::Splice | SetupStep::Preadv2, libc::EPERM | libc::EACCES) => {
+                ("a sandbox (seccomp, as in containers) forbids it", "allow it there, or use ioengine=psync")
+            }
+            (SetupStep::Preadv2, libc::ENOSYS) => {
+                ("this kernel is older than 4.6, or a sandbox hides it", "use ioengine=pvsync")
+            }
+            (SetupStep::Splice, libc::ENOSYS) => ("a sandbox hides it", "use ioengine=psync"),
             (SetupStep::Pipe, libc::EMFILE | libc::ENFILE) => {
                 ("too many files are open", "raise the limit (ulimit -n), or use fewer jobs")
             }
@@ -200,7 +213,7 @@ fn explain_ring_setup(step: SetupStep, errno: i32) -> (&'static str, &'static st
 mod tests {
     use super::*;
 
-    const STEPS: [SetupStep; 10] = [
+    const STEPS: [SetupStep; 12] = [
         SetupStep::RingSetup,
         SetupStep::RingSetupThread,
         SetupStep::RegisterBuffers,
@@ -211,6 +224,8 @@ mod tests {
         SetupStep::RingSetupCommands,
         SetupStep::Memory,
         SetupStep::WriteBack,
+        SetupStep::Splice,
+        SetupStep::Preadv2,
     ];
 
     fn refused(step: SetupStep, errno: i32) -> SetupError {

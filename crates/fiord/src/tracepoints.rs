@@ -2,9 +2,12 @@
 //!
 //! Invariant: what the kernel was told to record is taken back when the recorder goes.
 
+use std::io;
+
 use fiord_profile::tracepoints::{BlockEvent, EventFormats, Page, Step};
 use fiord_report::path::shown;
 use fiord_sys::errno::error_text;
+use fiord_sys::process;
 use fiord_sys::stat::DeviceNumber;
 use fiord_sys::tracefs::{TraceError, TraceInstance, TracePages};
 
@@ -50,7 +53,7 @@ impl Recorder {
                 instance.enable("block", name, &filter)?;
                 formats.add(step, &instance.format("block", name)?).map_err(|field| {
                     let why = format!("this kernel's {name} has no field {field}");
-                    (format!("events/block/{name}/format").into(), std::io::Error::other(why))
+                    (format!("events/block/{name}/format").into(), io::Error::other(why))
                 })?;
             }
             let pages = instance.pages()?;
@@ -95,12 +98,39 @@ impl Recorder {
 /// Times of single requests, which cannot be had, and what to do.
 fn lacking((path, error): &TraceError) -> String {
     let what = "times of requests in the queue and at the device, by tracepoints";
-    let remedy = match error.kind() {
-        std::io::ErrorKind::PermissionDenied => {
+    format!("{what}: {}: {}; {}", shown(path), error_text(error), remedy(error, process::is_root()))
+}
+
+/// What to do, by how tracefs answers, and whether root asked.
+fn remedy(error: &io::Error, is_root: bool) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied if !is_root => {
             "run as root, or give this user /sys/kernel/tracing: \
              mount -t tracefs -o gid=GROUP,mode=770 tracefs /sys/kernel/tracing"
         }
-        _ => "a kernel with CONFIG_EVENT_TRACING and CONFIG_BLK_DEV_IO_TRACE is needed",
-    };
-    format!("{what}: {}: {}; {remedy}", shown(path), error_text(error))
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "a container or the kernel's lockdown forbids it; run on the host, or give the container /sys/kernel/tracing \
+             as a volume"
+        }
+        // ENOSYS.
+        io::ErrorKind::Unsupported => {
+            "this kernel is older than 5.2, or a sandbox hides fsopen; mount -t tracefs tracefs /sys/kernel/tracing"
+        }
+        _ => "use a kernel with CONFIG_EVENT_TRACING and CONFIG_BLK_DEV_IO_TRACE",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_refusal_of_tracefs_has_its_own_remedy() {
+        let remedy = |kind: io::ErrorKind, is_root| remedy(&io::Error::from(kind), is_root);
+        assert!(remedy(io::ErrorKind::PermissionDenied, false).starts_with("run as root"));
+        assert!(remedy(io::ErrorKind::PermissionDenied, true).contains("run on the host"));
+        assert!(remedy(io::ErrorKind::ReadOnlyFilesystem, true).contains("as a volume"));
+        assert!(remedy(io::ErrorKind::Unsupported, true).contains("older than 5.2"));
+        assert!(remedy(io::ErrorKind::NotFound, true).contains("CONFIG_EVENT_TRACING"));
+    }
 }

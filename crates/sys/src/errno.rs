@@ -30,6 +30,18 @@ pub(crate) fn check_posix(answer: libc::c_int) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(answer)) }
 }
 
+/// What a call with a descriptor that is not open says of the call: success if the kernel got as far as the descriptor, as it
+/// does not if it lacks the call or a filter forbids it.
+///
+/// # Errors
+/// The refusal of the call itself.
+pub fn is_carried_out<T>(with_bad_descriptor: io::Result<T>) -> io::Result<()> {
+    match with_bad_descriptor {
+        Err(error) if Errno::of(&error) != Some(Errno(libc::EBADF)) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

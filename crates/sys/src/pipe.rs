@@ -10,7 +10,7 @@
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 
-use crate::errno::check_len;
+use crate::errno::{check_len, is_carried_out};
 
 /// Both ends of a pipe.
 #[derive(Debug)]
@@ -119,6 +119,16 @@ impl Pipe {
     pub unsafe fn drain_to_memory(&self, buffer: *mut u8, len_bytes: usize) -> io::Result<usize> {
         // SAFETY: the caller vouches for the buffer.
         unsafe { vmsplice(self.reader.as_raw_fd(), buffer, len_bytes) }
+    }
+
+    /// Whether the kernel carries out `splice` and `vmsplice`.
+    ///
+    /// # Errors
+    /// Why not: what a filter of system calls answers.
+    pub fn try_calls(&self) -> io::Result<()> {
+        is_carried_out(self.fill_from_file(-1, 0, 1))?;
+        // SAFETY: no byte is passed.
+        is_carried_out(unsafe { vmsplice(-1, std::ptr::null_mut(), 0) })
     }
 
     /// Drops bytes that the pipe holds.

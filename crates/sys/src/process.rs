@@ -212,6 +212,11 @@ fn wait4(process: libc::pid_t) -> io::Result<(ExitStatus, ChildUsage)> {
     Ok((ExitStatus::from_raw(status), usage))
 }
 
+/// Whether this process acts as root, of its user namespace.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// Raises this process's limit on open files to its maximum; returns that number.
 pub fn raise_open_file_limit() -> io::Result<u64> {
     let mut limit = getrlimit(Resource::Nofile);

@@ -389,6 +389,11 @@ pub fn io_uring_disabled() -> Option<u8> {
     line("/proc/sys/kernel/io_uring_disabled").ok()?.parse().ok()
 }
 
+/// What users without `CAP_PERFMON` may measure (`kernel.perf_event_paranoid`): from 2 on, not the kernel.
+pub fn perf_event_paranoid() -> Option<i32> {
+    line("/proc/sys/kernel/perf_event_paranoid").ok()?.parse().ok()
+}
+
 /// The unique id of this boot.
 pub fn boot_id() -> io::Result<String> {
     line("/proc/sys/kernel/random/boot_id")

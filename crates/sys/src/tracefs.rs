@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-/// Where it is mounted, if it is.
-const MOUNTED: &str = "/sys/kernel/tracing";
+/// Where it is mounted, if it is: the second by debugfs, alone before Linux 4.1.
+const MOUNTED: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// Instances are called by this, and the process id.
 const PREFIX: &str = "fiord-";
@@ -148,16 +148,16 @@ fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, TraceError> {
 
 /// The file system, mounted for this process alone if it is not mounted.
 fn root() -> Result<(PathBuf, Option<OwnedFd>), TraceError> {
-    let mounted = PathBuf::from(MOUNTED);
-    if mounted.join("instances").is_dir() {
-        return Ok((mounted, None));
+    let mounted = MOUNTED.map(PathBuf::from);
+    if let Some(mounted) = mounted.iter().find(|place| place.join("instances").is_dir()) {
+        return Ok((mounted.clone(), None));
     }
     let mount = || -> io::Result<OwnedFd> {
         let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
         fsconfig_create(&context)?;
         Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?)
     };
-    let mount = at(&mounted, mount())?;
+    let mount = at(&mounted[0], mount())?;
     Ok((PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())), Some(mount)))
 }
 

@@ -9,7 +9,7 @@
 //! reads by the writing ones, and nothing else may use that memory during the call. Descriptors are plain numbers,
 //! because a hot loop keeps them in a table: they must be open, and open for long enough.
 
-use crate::errno::check_len;
+use crate::errno::{check_len, is_carried_out};
 use std::io;
 use std::os::fd::RawFd;
 
@@ -166,6 +166,18 @@ pub unsafe fn pwritev2(
 ) -> io::Result<usize> {
     // SAFETY: the caller vouches for the vectors; the slice gives their true number.
     unsafe { transfer2(libc::SYS_pwritev2, fd, vectors, offset_bytes, flags) }
+}
+
+/// Whether the kernel carries out `preadv2` and `pwritev2`.
+///
+/// # Errors
+/// Why not: `ENOSYS` before Linux 4.6, or what a filter of system calls answers.
+pub fn try_preadv2() -> io::Result<()> {
+    for call in [libc::SYS_preadv2, libc::SYS_pwritev2] {
+        // SAFETY: no memory is passed.
+        is_carried_out(unsafe { transfer2(call, -1, &[], 0, RwFlags::NONE) })?;
+    }
+    Ok(())
 }
 
 /// `preadv2` or `pwritev2` without the C library, since musl has neither.

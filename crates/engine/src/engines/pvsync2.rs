@@ -11,7 +11,7 @@ use fiord_sys::transfer::{self, RwFlags};
 
 use crate::error_hint::TransferFlags;
 use crate::read_write::{Calls, Part};
-use crate::setup_error::SetupError;
+use crate::setup_error::{SetupError, SetupStep};
 
 /// Its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,6 +87,7 @@ impl Calls for Pvsync2 {
     };
 
     fn new(settings: &Settings, _files: usize) -> Result<Pvsync2, SetupError> {
+        transfer::try_preadv2().map_err(|error| SetupError::new(SetupStep::Preadv2, &error))?;
         let write_flags = if settings.atomic { RwFlags::ATOMIC } else { RwFlags::NONE };
         Ok(Pvsync2 { flags: flags(settings), write_flags, hipri: Share::new(settings.hipri_percent) })
     }

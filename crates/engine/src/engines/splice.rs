@@ -102,6 +102,7 @@ impl Calls for Splice {
 
     fn new((): &(), _files: usize) -> Result<Splice, SetupError> {
         let pipe = Pipe::new().map_err(|error| SetupError::new(SetupStep::Pipe, &error))?;
+        pipe.try_calls().map_err(|error| SetupError::new(SetupStep::Splice, &error))?;
         Ok(Splice { pipe })
     }
 

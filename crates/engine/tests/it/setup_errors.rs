@@ -7,6 +7,7 @@ use fiord_engine::engines::{
     io_uring::{IoUringEngine, Settings as UringSettings},
     libaio::{LibaioEngine, Settings as LibaioSettings},
 };
+use fiord_engine::registry::probe;
 use fiord_engine::{Arena, SetupError};
 use fiord_sys::errno::Errno;
 use fiord_sys::memory::{MemorySource, Region};
@@ -73,6 +74,29 @@ fn a_kernel_without_the_call_is_named_as_the_likely_cause() {
         let aio = aio_error().to_string();
         assert!(aio.contains("(ENOSYS)") && aio.contains("CONFIG_AIO"), "{aio}");
     });
+}
+
+#[test]
+fn an_engine_works_only_where_its_calls_are_carried_out() {
+    let engines = [
+        ("pvsync2", libc::SYS_preadv2, "4.6"),
+        ("pvsync2", libc::SYS_pwritev2, "4.6"),
+        ("splice", libc::SYS_splice, "a sandbox hides it"),
+        ("splice", libc::SYS_vmsplice, "a sandbox hides it"),
+    ];
+    for (engine, call, absent) in engines {
+        for (errno, cause) in [(libc::ENOSYS, absent), (libc::EPERM, "seccomp")] {
+            let probed = on_a_thread_of_its_own(move || {
+                forbid(&[call], errno);
+                probe().unwrap()
+            });
+            let of = |name| probed.iter().find(|probed| probed.engine.name.word() == name).unwrap().works;
+            let refused = of(engine).unwrap_err();
+            assert!(refused.errno == Errno(errno) && refused.cause.contains(cause), "{refused}");
+            assert!(refused.remedy.contains("use ioengine=p"), "{refused}");
+            assert_eq!(of("psync"), Ok(()));
+        }
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use fiord_profile::{Observation, Stacks};
 use fiord_sys::errno::error_text;
-use fiord_sys::process;
+use fiord_sys::{process, procfs};
 use fiord_worker::WorkerReport;
 
 /// Samples per second of each processor: not a multiple of what programs do periodically.
@@ -67,7 +67,9 @@ impl StackSampler {
         let stacks = script(recorded).map(|text| Stacks::parse(&text, &threads));
         match stacks {
             Ok(stacks) if stacks.samples() > 0 => observation.stacks = Some(stacks),
-            Ok(_) => observation.lacking.push(no_samples(&String::from_utf8_lossy(&said))),
+            Ok(_) => {
+                observation.lacking.push(no_samples(&String::from_utf8_lossy(&said), may_sample_kernel()))
+            }
             Err(error) => observation.lacking.push(format!("{WHAT}: perf script: {}", error_text(&error))),
         }
     }
@@ -112,14 +114,31 @@ fn not_started(error: &io::Error) -> String {
     }
 }
 
-/// Why there are none, by what perf said.
-fn no_samples(said: &str) -> String {
-    match said.contains("perf_event_paranoid") || said.contains("ermission") {
+/// Whether this user may sample the kernel; root may in a container only if that is given `CAP_PERFMON`, which perf says.
+fn may_sample_kernel() -> bool {
+    process::is_root() || procfs::perf_event_paranoid().is_none_or(|level| level < 2)
+}
+
+/// Why there are none, by what perf said and by whether the user may sample the kernel.
+fn no_samples(said: &str, may_sample_kernel: bool) -> String {
+    match !may_sample_kernel || said.contains("perf_event_paranoid") || said.contains("ermission") {
         true => format!(
             "{WHAT}: perf may not sample the kernel; run as root, or set sysctl kernel.perf_event_paranoid=1"
         ),
         false => format!(
             "{WHAT}: perf took no sample of the jobs; the run may be too short, a second or more is needed"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_for_no_samples_is_the_right_one() {
+        assert!(no_samples("", true).contains("too short"));
+        assert!(no_samples("", false).contains("perf_event_paranoid=1"));
+        assert!(no_samples("Access is limited, see perf_event_paranoid", true).contains("run as root"));
     }
 }

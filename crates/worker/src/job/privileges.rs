@@ -2,6 +2,7 @@
 //!
 //! Invariant: apart from the disks' scheduler, affects only the calling thread.
 
+use std::io;
 use std::num::NonZeroU64;
 
 use fiord_plan::job::{NumaMemory, Process};
@@ -32,8 +33,7 @@ pub(crate) fn become_worker(job: &Job) -> Result<(), Failure> {
         thread::set_nice(nice).map_err(|error| Failure::system("nice", &error))?;
     }
     if let Some(priority) = io_priority(process) {
-        thread::set_io_priority(priority)
-            .map_err(|error| Failure::system("prio, prioclass, priohint", &error))?;
+        thread::set_io_priority(priority).map_err(|error| priority_refused(priority, &error))?;
     }
     if process.uid.is_some() || process.gid.is_some() {
         thread::act_as(process.uid, process.gid).map_err(|error| Failure::system("uid, gid", &error))?;
@@ -54,10 +54,24 @@ fn io_priority(process: &Process) -> Option<IoPriority> {
     Some(IoPriority { class, level: process.io_priority.unwrap_or(0), hint: process.io_hint })
 }
 
+fn priority_refused(priority: IoPriority, error: &io::Error) -> Failure {
+    let mut failure = Failure::system("prio, prioclass, priohint", error);
+    failure.explanation = match error.kind() {
+        io::ErrorKind::InvalidInput if priority.hint > 0 => {
+            "the kernel takes hints from Linux 6.5 on; leave priohint out".to_string()
+        }
+        io::ErrorKind::PermissionDenied => {
+            "prioclass=1 is for root (CAP_SYS_NICE); run as root, or use prioclass=2".to_string()
+        }
+        _ => failure.explanation,
+    };
+    failure
+}
+
 fn place_memory(process: &Process) -> Result<(), Failure> {
     if !process.numa_cpu_nodes.is_empty() {
         let sysfs = Sysfs::default();
-        let cpus: std::io::Result<Vec<Vec<u32>>> =
+        let cpus: io::Result<Vec<Vec<u32>>> =
             process.numa_cpu_nodes.iter().map(|node| sysfs.node_cpus(*node)).collect();
         let off_time = |cpus: Vec<Vec<u32>>| {
             cpus.into_iter().flatten().filter(|cpu| !process.time_cpus.contains(cpu)).collect::<Vec<u32>>()
@@ -116,5 +130,16 @@ mod tests {
         assert_eq!(encoded(process(Some(2), Some(1), 5)), Some(2 << 13 | 5 << 3 | 1));
         assert_eq!(encoded(process(None, None, 7)), Some(7 << 3));
         assert_eq!(encoded(process(Some(0), None, 0)), Some(0));
+    }
+
+    #[test]
+    fn a_priority_that_is_refused_says_why() {
+        let refused = |hint, kind: io::ErrorKind| {
+            let priority = IoPriority { class: IoClass::RealTime, level: 0, hint };
+            priority_refused(priority, &io::Error::from(kind)).explanation
+        };
+        assert!(refused(1, io::ErrorKind::InvalidInput).contains("Linux 6.5"));
+        assert!(!refused(0, io::ErrorKind::InvalidInput).contains("6.5"));
+        assert!(refused(0, io::ErrorKind::PermissionDenied).contains("CAP_SYS_NICE"));
     }
 }
