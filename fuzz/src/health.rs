@@ -1,8 +1,9 @@
-//! The targets for what disks answer when they are asked for their health.
+//! The targets for what disks answer when they are asked for their health, and the machine for its power.
 //!
 //! Invariant: any bytes are an answer, and what is cut from its end adds nothing.
 
 use fiord_device::ata::{SMART_DATA_BYTES, parse_smart_data, parse_smart_status};
+use fiord_device::ipmi::{POWER_ANSWER_BYTES, parse_power};
 use fiord_device::nvme::{HEALTH_PAGE_BYTES, parse_health};
 use fiord_device::scsi::parse_log_pages;
 
@@ -47,4 +48,13 @@ pub fn health_scsi(data: &[u8]) {
     assert!(celsius.is_none_or(|celsius| (0..255).contains(&celsius)), "{log:?}");
     let none = parse_log_pages(pages.iter().map(|page| &page[..page.len().min(4)]));
     assert_eq!(none, Default::default(), "headers alone report nothing");
+}
+
+/// The answer of a management controller that is asked for the power.
+pub fn power_ipmi(data: &[u8]) {
+    let power = parse_power(data);
+    assert!(power.is_none_or(|watts| watts > 0 && data[0] == 0));
+    let cut = &data[..data.len().min(POWER_ANSWER_BYTES - 1)];
+    assert_eq!(parse_power(cut), None, "the last byte says whether it measures");
+    assert_eq!(parse_power(&[data, &[1]].concat()).filter(|_| data.len() >= POWER_ANSWER_BYTES), power);
 }

@@ -46,10 +46,12 @@ impl EnergyUse {
         self.idle_uw.map(|power_uw| power_uw as f64 / 1e6)
     }
 
-    /// Energy beyond what would have been used without the run, in joules; `None` if that is not known, or more.
+    /// Energy beyond what would have been used without the run, in joules; `None` if that is not known, or more, or
+    /// the same but for rounding.
     pub fn net_joules(&self) -> Option<f64> {
         let net = self.joules() - self.idle_watts()? * self.elapsed_ns as f64 / 1e9;
-        (net > 0.0).then_some(net)
+        // Readings are rounded to microjoules.
+        (net > self.joules() * 1e-6).then_some(net)
     }
 
     /// Those of processors and memory together, if there are several: they are parts of one machine.

@@ -1,4 +1,5 @@
-//! Block devices, their counters and their health, and the energy of the machine, as plain values, and the parsers of what disks answer.
+//! Block devices, their counters and their health, and the energy of the machine, as plain values, and the parsers of what
+//! disks and the controller of the machine answer.
 //!
 //! Invariant: nothing here depends on how values are obtained: the crate that reads `/sys` and asks disks, those that judge
 //! and those that print share one description without linking system calls.
@@ -13,6 +14,7 @@ mod counters;
 mod device;
 mod energy;
 mod health;
+pub mod ipmi;
 pub mod nested;
 pub mod nvme;
 pub mod nvme_namespace;

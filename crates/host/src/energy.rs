@@ -3,9 +3,12 @@
 //! Invariant: what a counter lost by beginning again at 0 is added, once for each reading. Nothing is said of a source that
 //! could not be read in between.
 
-use fiord_device::EnergyUse;
+use fiord_device::{EnergyScope, EnergyUse};
 use fiord_sys::clock;
+use fiord_sys::counter_file::CounterFile;
 use fiord_sys::sysfs::{PowerSource, Sysfs};
+
+use crate::bmc::BmcPower;
 
 /// The sources of this machine.
 #[derive(Debug)]
@@ -15,9 +18,28 @@ pub struct EnergyMeter {
     read_ns: u64,
 }
 
+/// What is read.
+#[derive(Debug)]
+enum Source {
+    File(CounterFile<u64>),
+    Bmc(BmcPower),
+}
+
+impl Source {
+    fn read(&mut self) -> Option<u64> {
+        match self {
+            Source::File(file) => file.read(),
+            Source::Bmc(bmc) => bmc.read(),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Metered {
-    source: PowerSource,
+    source: Source,
+    name: String,
+    scope: EnergyScope,
+    range_uj: Option<u64>,
     /// The last reading; `None` once it has failed.
     last: Option<u64>,
     energy_uj: u64,
@@ -27,16 +49,20 @@ struct Metered {
 impl EnergyMeter {
     /// Of what this machine lets be read now; `None` if that is nothing.
     pub fn open() -> Option<EnergyMeter> {
-        EnergyMeter::of(&Sysfs::default(), clock::monotonic_ns())
+        // What may take a while comes before the time.
+        let bmc = BmcPower::open();
+        EnergyMeter::of(&Sysfs::default(), bmc, clock::monotonic_ns())
     }
 
-    /// Of what the tree lets be read at this time in nanoseconds.
-    fn of(sysfs: &Sysfs, now_ns: u64) -> Option<EnergyMeter> {
-        let metered = |mut source: PowerSource| {
-            let last = source.file.read();
-            Metered { source, last, energy_uj: 0, idle_uw: None }
+    /// Of what the tree lets be read at this time in nanoseconds, and of the management controller.
+    fn of(sysfs: &Sysfs, bmc: Option<BmcPower>, now_ns: u64) -> Option<EnergyMeter> {
+        let of_file = |source: PowerSource| {
+            let PowerSource { name, scope, range_uj, file } = source;
+            Metered::new(Source::File(file), name, scope, range_uj)
         };
-        let sources: Vec<Metered> = sysfs.power_sources().into_iter().map(metered).collect();
+        let of_bmc = |bmc| Metered::new(Source::Bmc(bmc), "ipmi0".to_string(), EnergyScope::Other, None);
+        let files = sysfs.power_sources().into_iter().map(of_file);
+        let sources: Vec<Metered> = files.chain(bmc.map(of_bmc)).collect();
         (!sources.is_empty()).then_some(EnergyMeter { sources, started_ns: now_ns, read_ns: now_ns })
     }
 
@@ -48,9 +74,9 @@ impl EnergyMeter {
     fn sample_at(&mut self, now_ns: u64) {
         let elapsed_ns = now_ns.saturating_sub(self.read_ns);
         self.read_ns = now_ns;
-        for Metered { source, last, energy_uj, .. } in &mut self.sources {
-            let now = source.file.read();
-            *energy_uj += match (*last, now, source.range_uj) {
+        for Metered { source, range_uj, last, energy_uj, .. } in &mut self.sources {
+            let now = source.read();
+            *energy_uj += match (*last, now, *range_uj) {
                 (Some(last), Some(now), Some(range)) if now < last => range.saturating_sub(last) + now,
                 (Some(last), Some(now), Some(_)) => now - last,
                 // The mean of both readings.
@@ -69,8 +95,11 @@ impl EnergyMeter {
         self.sample();
         self.started_ns = self.read_ns;
         for metered in &mut self.sources {
-            let known = idle_uw.iter().find(|(name, _)| *name == metered.source.name);
+            let known = idle_uw.iter().find(|(name, _)| *name == metered.name);
             (metered.energy_uj, metered.idle_uw) = (0, known.map(|(_, power_uw)| *power_uw));
+            if let Source::Bmc(bmc) = &mut metered.source {
+                bmc.start();
+            }
         }
     }
 
@@ -83,16 +112,30 @@ impl EnergyMeter {
     /// What each source has measured until the last sample.
     pub fn so_far(&self) -> Vec<EnergyUse> {
         let elapsed_ns = self.read_ns - self.started_ns;
-        let known = self.sources.iter().filter(|metered| metered.last.is_some() && elapsed_ns > 0);
+        let known = self.sources.iter().filter(|metered| metered.is_known() && elapsed_ns > 0);
         known.map(|metered| metered.so_far(elapsed_ns)).collect()
     }
 }
 
 impl Metered {
+    fn new(mut source: Source, name: String, scope: EnergyScope, range_uj: Option<u64>) -> Metered {
+        let last = source.read();
+        Metered { source, name, scope, range_uj, last, energy_uj: 0, idle_uw: None }
+    }
+
+    /// Whether all readings succeeded, and one of them is of the time that is measured.
+    fn is_known(&self) -> bool {
+        let is_current = match &self.source {
+            Source::File(_) => true,
+            Source::Bmc(bmc) => bmc.is_current(),
+        };
+        self.last.is_some() && is_current
+    }
+
     fn so_far(&self, elapsed_ns: u64) -> EnergyUse {
         EnergyUse {
-            source: self.source.name.clone(),
-            scope: self.source.scope,
+            source: self.name.clone(),
+            scope: self.scope,
             energy_uj: self.energy_uj,
             elapsed_ns,
             idle_uw: self.idle_uw,
@@ -126,7 +169,7 @@ mod tests {
         package(&made_up, "intel-rapl:0:1", "dram", "100");
         package(&made_up, "intel-rapl-mmio:0", "package-0", "9");
         let sysfs = made_up.system(&[]).sysfs;
-        let mut meter = EnergyMeter::of(&sysfs, 5 * SECOND).unwrap();
+        let mut meter = EnergyMeter::of(&sysfs, None, 5 * SECOND).unwrap();
         assert_eq!(used(&meter), [], "no time has passed");
         package(&made_up, "intel-rapl:0", "package-0", "150");
         package(&made_up, "intel-rapl:0:1", "dram", "2100");
@@ -142,7 +185,7 @@ mod tests {
     #[test]
     fn sensors_and_batteries_are_integrated_over_time() {
         let made_up = MadeUp::new();
-        assert!(EnergyMeter::of(&made_up.system(&[]).sysfs, 0).is_none());
+        assert!(EnergyMeter::of(&made_up.system(&[]).sysfs, None, 0).is_none());
         made_up
             .write("class/hwmon/hwmon0/name", "power_meter")
             .write("class/hwmon/hwmon0/power1_average", "100000000")
@@ -158,7 +201,7 @@ mod tests {
                 .write(&format!("class/power_supply/{battery}/status"), status)
                 .write(&format!("class/power_supply/{battery}/power_now"), "9000000");
         }
-        let mut meter = EnergyMeter::of(&made_up.system(&[]).sysfs, 0).unwrap();
+        let mut meter = EnergyMeter::of(&made_up.system(&[]).sysfs, None, 0).unwrap();
         made_up.write("class/hwmon/hwmon0/power1_average", "300000000");
         meter.sample_at(SECOND);
         meter.sample_at(3 * SECOND);

@@ -4,6 +4,7 @@
 //! absent from a list, never a guess.
 
 pub mod activity;
+mod bmc;
 pub mod claims;
 pub mod device;
 mod directories;

@@ -24,6 +24,7 @@ pub mod extents;
 pub mod file;
 pub mod futex;
 pub mod io_group;
+pub mod ipmi;
 pub mod library;
 pub mod map;
 pub mod memory;
