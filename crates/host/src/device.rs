@@ -1,8 +1,10 @@
 //! A block device: all its properties that matter for a benchmark's figures.
 //!
-//! Invariant: read only from `/sys` and the kernel's lists, which any user may read; the device is not opened.
+//! Invariant: read only from `/sys` and the kernel's lists, which any user may read, but for what a mapped device is made of,
+//! which the device mapper tells root; the device is not opened.
 
 use fiord_device::Device;
+use fiord_sys::device_mapper::first_target;
 use fiord_sys::procfs::{self, Mount};
 use fiord_sys::sysfs::{BlockDevice, Sysfs};
 use std::ffi::OsString;
@@ -138,11 +140,11 @@ fn kind(device: &BlockDevice) -> String {
     if let Some(level) = device.attribute("md/level") {
         return level;
     }
-    if let Some(uuid) = device.attribute("dm/uuid") {
-        // LVM's name of the pool itself, which is below each of its thin volumes.
-        if uuid.starts_with("LVM-") && uuid.ends_with("-tpool") {
-            return DeviceFacts::THIN_POOL.to_owned();
-        }
+    let uuid = device.attribute("dm/uuid");
+    if is_thin_pool(device, uuid.as_deref()) {
+        return DeviceFacts::THIN_POOL.to_owned();
+    }
+    if let Some(uuid) = uuid {
         return uuid.split('-').next().unwrap_or("dm").to_lowercase();
     }
     let name = device.name();
@@ -153,6 +155,18 @@ fn kind(device: &BlockDevice) -> String {
         name.strip_prefix(row.0).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
     DRIVERS.iter().find(driven).map_or("disk", |row| row.1).to_owned()
+}
+
+/// Whether this is a pool below thin volumes. LVM names the one that is below each of its volumes; of others, which may have
+/// no identifier, the device mapper knows it.
+fn is_thin_pool(device: &BlockDevice, uuid: Option<&str>) -> bool {
+    match uuid {
+        Some(uuid) if uuid.starts_with("LVM-") => uuid.ends_with("-tpool"),
+        _ => {
+            let number = device.number().filter(|_| device.name().starts_with("dm-"));
+            number.and_then(|number| first_target(number).ok()).is_some_and(|name| name == "thin-pool")
+        }
+    }
 }
 
 /// The bus nearest to the disk in the path of its directory.

@@ -1,6 +1,7 @@
 //! The quota that binds what is written at a path before its file system is full.
 //!
 //! Invariant: a quota is told only if the mount enforces its kind, this process is bound by it, and its limit could be read.
+//! That of a project is told to root alone; to others the file system itself shows what it leaves in the project's directories.
 
 use std::path::Path;
 

@@ -149,16 +149,17 @@ codes! {
     CopyOnWrite = "copy-on-write", Note,
         see "`findmnt -o FSTYPE,OPTIONS -T DIRECTORY`; on btrfs `lsattr FILE` shows `C` where it is off.",
         fix "`chattr +C DIRECTORY` on btrfs before files are made, or a file system that overwrites, unless this is what you use.";
-    /// What is written has no place on the disks below before it is written for the first time: a volume of LVM's thin pool, or
-    /// a loop device whose file has holes. First writes allocate their place, which later ones do not, and reads of what was never
+    /// What is written has no place on the disks below before it is written for the first time: a volume of a thin pool (one
+    /// that is not LVM's is known to root alone), or a loop device whose file has holes. First writes allocate their place, which later ones do not, and reads of what was never
     /// written reach no disk; the space itself may end before that of the file system does.
     ThinProvisioned = "thin-provisioned", Note,
-        see "`lsblk -s DEVICE` shows the pool, and `lvs` how full it is; `losetup -l` the file, and `du FILE` what it takes.",
+        see "`lsblk -s DEVICE` shows the pool, and `lvs` or `dmsetup status` how full it is; `losetup -l` the file, and `du FILE` what it takes.",
         fix "Write all of the target before what is measured (`--overwrite=1`, or a job before it), unless first writes are what you use.";
     /// A quota limits what may be written to less than the file system has free: writes beyond it fail with EDQUOT before
-    /// the file system is full.
+    /// the file system is full. The quota of a project is told to root alone. To others its directory shows what the quota leaves
+    /// as the size and the free space of the file system, so that they get no finding, and what is too large is refused.
     QuotaBound = "quota-bound", Note,
-        see "`quota -s`, `repquota`, or on XFS `xfs_quota -x -c report MOUNTPOINT`.",
+        see "`quota -s`, `repquota`, or on XFS `xfs_quota -x -c report MOUNTPOINT`; `df DIRECTORY` for a project.",
         fix "Measure within the quota, as its user does, or have it raised.";
     /// A job reads data that fits into memory through the page cache, more than once or after writing it, and the
     /// kernel does not count how much of it came from a device.

@@ -19,6 +19,7 @@ pub mod blkdev;
 pub mod cgroup;
 pub mod clock;
 pub mod counter_file;
+pub mod device_mapper;
 pub mod errno;
 pub mod extents;
 pub mod file;

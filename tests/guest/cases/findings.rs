@@ -101,9 +101,38 @@ fn a_project_is_bound_by_its_quota() {
     let refused = ran(&project, "--size=1m --nrfiles=1 --filename=other --filesize=5m --size=5m");
     let said = format!("{refused:?}");
     assert!(refused.code == Some(1) && said.contains("the quota of project 7 leaves 3145728"), "{said}");
+    // Whom the kernel does not tell a project's limit, the file system tells its own size and room as what the limit leaves.
+    run("chmod", &["777", &project]);
+    let mut other = Command::new("setpriv");
+    other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    other.arg(std::env::var_os("FIORD").expect("it is named"));
+    let refused = other.args(line(&project, "--filename=third --size=5m")).output().expect("it starts");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(1) && said.contains("3145728"), "{refused:?}");
     let filled = format!("{:?}", ran(&project, "--filename=other --size=5m --runtime=1h --end_fsync=1"));
     assert!(filled.contains("EDQUOT") || filled.contains("ENOSPC"), "{filled}");
     run("umount", &[&point]);
+}
+
+#[test]
+fn a_volume_of_a_pool_without_an_identifier_is_thin_provisioned() {
+    guest!();
+    let (metadata, data) = (NullBlk::new("meta", 8, &[]).unwrap(), NullBlk::new("data", 32, &[]).unwrap());
+    let table = format!("0 {} thin-pool {} {} 128 0\n", 32 << 11, metadata.path(), data.path());
+    let pool = DeviceMapper::new("bare-pool", &table).unwrap();
+    let created = Command::new("dmsetup").args(["message", "bare-pool", "0", "create_thin 0"]).status();
+    assert!(created.expect("it starts").success());
+    let volume =
+        DeviceMapper::new("bare-volume", &format!("0 {} thin {} 0\n", 64 << 11, pool.path())).unwrap();
+    let is_thin = |path: &str| {
+        let target = format!("--filename={path}");
+        has(&["--name=t", &target, "--rw=write", "--bs=64k", "--size=1m"], "thin-provisioned")
+    };
+    assert!(is_thin(&volume.path()));
+    drop(volume);
+    drop(pool);
+    let plain = DeviceMapper::new("plain", &format!("0 {} linear {} 0\n", 32 << 11, data.path())).unwrap();
+    assert!(!is_thin(&plain.path()));
 }
 
 /// Limits of the page cache that are put back.

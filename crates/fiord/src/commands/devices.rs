@@ -1,7 +1,7 @@
 //! `fiord devices`: the disks of this machine, or those below a target, with the facts that matter for a benchmark.
 //!
 //! Invariant: text, CSV, Markdown, JSON and the page `docs/devices.md` share one table of columns (`device_table.rs`);
-//! no device is opened and no privilege is needed.
+//! no device is opened and no privilege is needed; root is told more of mapped devices.
 
 use fiord_sys::errno::error_text;
 use std::io;
