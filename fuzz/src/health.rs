@@ -5,6 +5,8 @@
 use fiord_device::ata::{SMART_DATA_BYTES, parse_smart_data, parse_smart_status};
 use fiord_device::ipmi::{POWER_ANSWER_BYTES, parse_power};
 use fiord_device::nvme::{HEALTH_PAGE_BYTES, parse_health};
+use fiord_device::nvme_namespace::IDENTIFY_BYTES;
+use fiord_device::nvme_power::parse_power_state;
 use fiord_device::scsi::parse_log_pages;
 
 /// The bytes, with zeros up to this length.
@@ -57,4 +59,16 @@ pub fn power_ipmi(data: &[u8]) {
     let cut = &data[..data.len().min(POWER_ANSWER_BYTES - 1)];
     assert_eq!(parse_power(cut), None, "the last byte says whether it measures");
     assert_eq!(parse_power(&[data, &[1]].concat()).filter(|_| data.len() >= POWER_ANSWER_BYTES), power);
+}
+
+/// What an NVMe disk says of its power states: the number of the last, the answer that names one, and descriptions.
+pub fn power_nvme(data: &[u8]) {
+    let [last, named, states @ ..] = data else { return };
+    let mut page = [0; IDENTIFY_BYTES];
+    page[263] = *last;
+    page[2048..].iter_mut().zip(states).for_each(|(to, from)| *to = *from);
+    let state = parse_power_state(&page, u32::from(*named));
+    assert_eq!(state.is_some(), named & 0x1f <= *last);
+    let all = state.map(|state| [state.max_uw, state.idle_uw, state.active_uw]);
+    assert!(all.into_iter().flatten().flatten().all(|power_uw| power_uw <= 65_535 * 10_000));
 }

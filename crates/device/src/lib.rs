@@ -18,6 +18,7 @@ pub mod ipmi;
 pub mod nested;
 pub mod nvme;
 pub mod nvme_namespace;
+pub mod nvme_power;
 pub mod scsi;
 mod usage;
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::counters::DiskCounters;
 use crate::device::Device;
 use crate::nested;
+use crate::nvme_power::PowerStates;
 
 /// A device of the storage under a run's files, with its counters when the run began and when it ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +27,8 @@ pub struct DeviceUse {
     pub elapsed_ns: u64,
     /// Its counters meanwhile, about once a second; of a long run less often.
     pub samples: Vec<CounterSample>,
+    /// Its power states at both ends, if it is an NVMe disk that tells them.
+    pub power: Option<PowerStates>,
 }
 
 /// A device's counters at one moment of a run.

@@ -132,6 +132,7 @@ fn add_devices(devices: &mut Vec<WatchedDevice>, stack: &StorageStack, system: &
             end: start.counters,
             elapsed_ns: 0,
             samples: Vec::new(),
+            power: None,
         };
         devices.push(WatchedDevice { device, start, known, samples: Samples::default() });
     }

@@ -1,5 +1,5 @@
 //! What disks report about their own health, where they can be asked: the health log of NVMe disks, SMART of ATA disks, the
-//! log pages of SCSI disks.
+//! log pages of SCSI disks; and the power state of NVMe disks.
 //!
 //! Invariant: only a whole disk that is known to be of such a kind is asked. It is opened for reading only, and closed
 //! again; what cannot be asked has no health.
@@ -8,7 +8,8 @@ use std::fs::File;
 use std::io;
 
 use fiord_device::HealthLog;
-use fiord_sys::nvme::nvme_health;
+use fiord_device::nvme_power::PowerState;
+use fiord_sys::nvme::{nvme_health, nvme_power_state};
 use fiord_sys::scsi::{ata_health, scsi_health};
 use fiord_sys::sysfs::{BlockDevice, Sysfs};
 
@@ -21,6 +22,8 @@ pub struct Health {
     pub device: String,
     /// What it reports.
     pub log: HealthLog,
+    /// The power state that it is in, if it has such states and tells them.
+    pub power: Option<PowerState>,
 }
 
 /// How a disk is asked.
@@ -36,19 +39,19 @@ pub fn health<'d>(devices: impl IntoIterator<Item = &'d str>) -> Vec<Health> {
     let sysfs = Sysfs::default();
     let of = |name: &str| {
         let device = sysfs.block_device(name).ok()?;
-        let log = ask(&device, protocol(&device)?).ok()?;
-        Some(Health { device: name.to_owned(), log })
+        let (log, power) = ask(&device, protocol(&device)?).ok()?;
+        Some(Health { device: name.to_owned(), log, power })
     };
     devices.into_iter().filter_map(of).collect()
 }
 
-fn ask(device: &BlockDevice, protocol: Protocol) -> io::Result<HealthLog> {
+fn ask(device: &BlockDevice, protocol: Protocol) -> io::Result<(HealthLog, Option<PowerState>)> {
     let file = File::open(device.path())?;
-    match protocol {
-        Protocol::Nvme => nvme_health(&file),
-        Protocol::Ata => ata_health(&file),
-        Protocol::Scsi => scsi_health(&file),
-    }
+    Ok(match protocol {
+        Protocol::Nvme => (nvme_health(&file)?, nvme_power_state(&file).ok()),
+        Protocol::Ata => (ata_health(&file)?, None),
+        Protocol::Scsi => (scsi_health(&file)?, None),
+    })
 }
 
 /// The protocol of a whole disk; `None` for everything else, and for disks behind USB, because some of their bridges stop

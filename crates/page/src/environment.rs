@@ -3,6 +3,7 @@
 //! Invariant: each device is listed once, from those that hold files down to the disks.
 
 use fiord_device::DeviceUse;
+use fiord_device::nvme_power::{PowerState, PowerStates};
 use fiord_import::{DiskFigures, EnergyFigures};
 
 use crate::figures::{self, Figure};
@@ -47,6 +48,7 @@ fn known(used: &DeviceUse) -> DeviceRow {
     if queue.write_back_cache {
         settings.push("volatile write cache".to_string());
     }
+    settings.extend(used.power.as_ref().map(power));
     let since = |now: u64, then: u64| now.saturating_sub(then);
     let (start, end) = (&used.start, &used.end);
     let busy_ms = since(end.busy_ms, start.busy_ms) as f64;
@@ -59,6 +61,18 @@ fn known(used: &DeviceUse) -> DeviceRow {
         read: Figure::bytes(Some(since(end.read_sectors, start.read_sectors) * 512)),
         written: Figure::bytes(Some(since(end.write_sectors, start.write_sectors) * 512)),
         busy: Figure::percent(busy),
+    }
+}
+
+/// The power states at both ends of the run, with what the disk says of them.
+fn power(states: &PowerStates) -> String {
+    let of = |state: &PowerState| match state.active_uw.or(state.max_uw) {
+        Some(power_uw) => format!("{} (up to {} W by its own account)", state.number, power_uw as f64 / 1e6),
+        None => state.number.to_string(),
+    };
+    match states.start == states.end {
+        true => format!("power state {}", of(&states.start)),
+        false => format!("power state {}, then {}", of(&states.start), of(&states.end)),
     }
 }
 
@@ -97,4 +111,23 @@ pub(crate) fn chain(run: &RunView) -> String {
     run.devices.iter().filter(|used| used.holds_files).for_each(|used| add(used.device.name.as_str()));
     run.devices.iter().flat_map(|used| &used.below).for_each(|name| add(name));
     names.join(" → ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn power_states_are_said_once_unless_they_differ() {
+        let start = PowerState { max_uw: Some(25_000_000), ..PowerState::default() };
+        let same = PowerStates { start, end: start };
+        assert_eq!(power(&same), "power state 0 (up to 25 W by its own account)");
+        let end = PowerState { number: 4, ..PowerState::default() };
+        assert_eq!(
+            power(&PowerStates { end, ..same }),
+            "power state 0 (up to 25 W by its own account), then 4"
+        );
+        let active = PowerState { active_uw: Some(8_500_000), ..start };
+        assert!(power(&PowerStates { start: active, end: active }).contains("8.5 W"));
+    }
 }

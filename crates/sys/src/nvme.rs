@@ -1,4 +1,4 @@
-//! NVMe disks: the commands that read their health log, identify a namespace and list its placements, and commands of I/O
+//! NVMe disks: the commands that read their health log and their power state, identify a namespace and list its placements, and commands of I/O
 //! as entries of a ring.
 //!
 //! Invariant: the commands sent here change nothing on the disk.
@@ -11,6 +11,8 @@ use fiord_device::nvme::{HEALTH_PAGE_BYTES, parse_health};
 use fiord_device::nvme_namespace::{
     HANDLES_HEADER_BYTES, IDENTIFY_BYTES, handles_bytes, parse_namespace, parse_placements, parse_zones,
 };
+use fiord_device::nvme_power::{PowerState, parse_power_state};
+
 pub use fiord_device::nvme_namespace::{NvmeGuard, NvmeNamespace, NvmeProtection, NvmeZones};
 
 use crate::errno::check;
@@ -28,6 +30,9 @@ pub const NVME_URING_CMD_IO_VEC: u32 = libc::_IOWR::<NvmeCommand>(0x4e, 0x81) as
 const GET_LOG_PAGE: u8 = 0x02;
 const HEALTH_PAGE: u32 = 0x02;
 const ALL_NAMESPACES: u32 = 0xffff_ffff;
+/// The command Get Features, and the feature Power Management.
+const GET_FEATURES: u8 = 0x0a;
+const POWER_MANAGEMENT: u32 = 0x02;
 /// The command Identify, and what it describes: a namespace and the controller, and the parts of them that are of a command
 /// set.
 const IDENTIFY: u8 = 0x06;
@@ -155,13 +160,13 @@ pub fn nvme_placements(device: impl AsFd, namespace: u32) -> io::Result<Vec<u16>
     Ok(parse_placements(&page))
 }
 
-/// Sends a command that reads a page, by the request for its kind of command.
+/// Sends a command that reads a page, by the request for its kind of command, and returns the first word of its completion.
 fn receive(
     device: &impl AsFd,
     request: libc::Ioctl,
     command: NvmeCommand,
     page: &mut [u8],
-) -> io::Result<()> {
+) -> io::Result<u32> {
     let address = page.as_mut_ptr() as u64;
     let mut command = NvmeCommand { address, data_bytes: page.len() as u32, ..command };
     // SAFETY: the request reads the command and writes at most `data_bytes` to `address`, a buffer of that length, which
@@ -169,7 +174,7 @@ fn receive(
     let status = unsafe { libc::ioctl(device.as_fd().as_raw_fd(), request, &raw mut command) };
     // A positive result is a status of the disk.
     match check(status)? {
-        0 => Ok(()),
+        0 => Ok(command.result),
         _ => Err(io::Error::from_raw_os_error(libc::EIO)),
     }
 }
@@ -187,6 +192,17 @@ pub fn nvme_health(device: impl AsFd) -> io::Result<HealthLog> {
     Ok(parse_health(&page))
 }
 
+/// The power state that the disk behind an open device is in. Needs root.
+///
+/// # Errors
+/// As of its health; `EIO` too if the answers make no sense.
+pub fn nvme_power_state(device: impl AsFd) -> io::Result<PowerState> {
+    let controller = identify(&device, 0, OF_CONTROLLER, BLOCKS)?;
+    let command = NvmeCommand::new(GET_FEATURES, 0, [POWER_MANAGEMENT, 0, 0, 0, 0, 0]);
+    let feature = receive(&device, NVME_IOCTL_ADMIN_CMD, command, &mut [])?;
+    parse_power_state(&controller, feature).ok_or_else(|| io::Error::from_raw_os_error(libc::EIO))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,6 +218,6 @@ mod tests {
     fn a_file_has_no_health() {
         let file = std::fs::File::open("/proc/self/exe").unwrap();
         assert!(nvme_health(&file).is_err() && nvme_namespace(&file).is_err() && nvme_zones(&file).is_err());
-        assert!(nvme_placements(&file, 1).is_err());
+        assert!(nvme_placements(&file, 1).is_err() && nvme_power_state(&file).is_err());
     }
 }

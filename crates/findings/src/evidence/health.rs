@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn found(start: &HealthLog, end: HealthLog) -> Vec<(Code, String)> {
-        let of = |log| [Health { device: "sda".to_string(), log }];
+        let of = |log| [Health { device: "sda".to_string(), log, power: None }];
         let (start, end) = (of(start.clone()), of(end));
         let findings = super::of(&Measurements { health: (&start, &end), ..nothing() });
         assert!(findings.iter().all(|finding| finding.subject == Subject::Device("sda".into())));

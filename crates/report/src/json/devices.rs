@@ -4,13 +4,14 @@
 //! Invariant: keys are lower case and end in their unit, as in all documents of fiord's own, and every field of a device
 //! has one.
 
+use fiord_device::nvme_power::{PowerState, PowerStates};
 use fiord_device::{CounterSample, Device, DeviceUse, DiskCounters, RequestQueue};
 
 use super::Writer;
 use crate::path;
 
 pub(super) fn write(json: &mut Writer, used: &DeviceUse) {
-    let DeviceUse { device, holds_files, below, start, end, elapsed_ns, samples } = used;
+    let DeviceUse { device, holds_files, below, start, end, elapsed_ns, samples, power } = used;
     describe(json, device);
     json.boolean("holds_files", *holds_files);
     json.strings("below", below);
@@ -21,6 +22,24 @@ pub(super) fn write(json: &mut Writer, used: &DeviceUse) {
         json.list("samples", |json| {
             samples.iter().for_each(|sample| json.item(|json| self::sample(json, sample)));
         });
+    }
+    if let Some(PowerStates { start, end }) = power {
+        json.object("power_states", |json| {
+            json.object("start", |json| power_state(json, start));
+            json.object("end", |json| power_state(json, end));
+        });
+    }
+}
+
+fn power_state(json: &mut Writer, state: &PowerState) {
+    let PowerState { number, does_io, max_uw, idle_uw, active_uw } = state;
+    json.integer("state", number);
+    json.boolean("does_io", *does_io);
+    for (key, power_uw) in [("max_watts", max_uw), ("idle_watts", idle_uw), ("active_watts", active_uw)] {
+        match power_uw {
+            Some(power_uw) => json.number(key, *power_uw as f64 / 1e6),
+            None => json.null(key),
+        }
     }
 }
 

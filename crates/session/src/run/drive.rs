@@ -127,7 +127,10 @@ pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
     let (timeline, windows) = recorded.unwrap_or_default();
     let part = watched.witness.as_ref().map(|witness| witness.steady_part(plan, &result.workers));
     let (part_latencies, job_parts) = part.unwrap_or_default();
-    let report = assemble::report(&frame, &watched.meters, &mut result.workers, moment);
+    let mut report = assemble::report(&frame, &watched.meters, &mut result.workers, moment);
+    if let Some(witness) = &watched.witness {
+        witness.add_power_states(&mut report.devices);
+    }
     let repeats = repeats.map_or_else(Vec::new, |mut figures| {
         repeats::add_run(&mut figures, &report);
         figures

@@ -10,8 +10,8 @@ use fiord_findings::{
     log_directory, may_have_overhead, merge, steadiness,
 };
 use fiord_host::{
-    DeviceUse, Health, HostReading, LayerKind, Limits, PageCacheUse, PageCacheWatch, Prober, StorageStack,
-    System, health, memory_available_bytes,
+    DeviceUse, Health, HostReading, LayerKind, Limits, PageCacheUse, PageCacheWatch, PowerStates, Prober,
+    StorageStack, System, health, memory_available_bytes,
 };
 use fiord_options::Problem;
 use fiord_plan::{FileKind, Job, Plan};
@@ -34,8 +34,9 @@ pub(super) struct Witness {
     pub recording: Recording,
     /// For how long the run that is over was suspended.
     suspension: Option<Suspension>,
-    /// The devices before the run.
+    /// The devices before the run, and when it is over.
     health: Vec<Health>,
+    health_at_end: Vec<Health>,
     /// Whether a calibration is kept for later runs.
     keeps: bool,
 }
@@ -127,6 +128,16 @@ impl Witness {
         health(names)
     }
 
+    /// Adds the power states of devices at both ends of the run that is over.
+    pub(super) fn add_power_states(&self, devices: &mut [DeviceUse]) {
+        let of = |all: &[Health], name: &str| all.iter().find(|health| health.device == name)?.power;
+        for used in devices {
+            let name = &used.device.name;
+            let both = of(&self.health, name).zip(of(&self.health_at_end, name));
+            used.power = both.map(|(start, end)| PowerStates { start, end });
+        }
+    }
+
     /// Whether some file is on storage of which nothing is seen below its file systems.
     fn is_hidden(&self) -> bool {
         self.known.targets.iter().any(|target| target.stack.as_ref().is_some_and(StorageStack::is_hidden))
@@ -175,13 +186,14 @@ impl Witness {
         self.suspension = self.recording.end();
         let mut host = self.recording.readings();
         host.extend(self.recording.last_reading());
-        let health = self.health_now();
+        self.health_at_end = self.health_now();
         let jobs: Vec<JobEvidence<'_>> = workers.iter().map(job).collect();
         let is_needed = may_have_overhead(plan, &jobs);
         // A cost that cannot be measured is not known, which is no failure of the run.
         let calibration = is_needed.then(|| calibration::get(self.keeps, false).ok()).flatten();
         let own_cost = calibration.as_ref().map(|calibration| &calibration.cost);
-        let judged = self.judged(plan, workers, devices, &host, (&self.health, &health), own_cost);
+        let judged =
+            self.judged(plan, workers, devices, &host, (&self.health, &self.health_at_end), own_cost);
         let problems = problems.map(assemble::of_problem);
         merge(judged.chain(problems).chain(assemble::remarks(plan, workers)))
     }
