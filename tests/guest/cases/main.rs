@@ -19,6 +19,7 @@ mod nvme;
 mod passthrough;
 mod persistent;
 mod placement;
+mod power;
 mod qualify;
 mod rdma;
 mod shared;

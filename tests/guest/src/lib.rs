@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here touches a device outside the machine that `cargo x guest` boots.
 
+mod bmc;
 mod device;
 mod kernel_trace;
 mod rdma;
@@ -9,6 +10,7 @@ mod recording;
 
 use std::path::Path;
 
+pub use bmc::Bmc;
 pub use device::{DeviceMapper, Flash, NullBlk, NvmeLoop, PersistentFiles, ScsiDebug, nvme};
 pub use fiord_programs::{Finished, Resources, Running};
 pub use kernel_trace::KernelTrace;

@@ -124,6 +124,7 @@ impl Hardware {
                 " -drive file={file},id=d-{disk},if=none -device nvme,serial={disk},drive=d-{disk}"
             );
         }
+        devices += &self.management();
         devices += " -machine nvdimm=on -m 1G,slots=2,maxmem=2G";
         for module in MEMORY_MODULES {
             let _ = write!(
@@ -134,6 +135,18 @@ impl Hardware {
             );
         }
         devices
+    }
+
+    /// The interface to a management controller, which answers through a serial port that the guest itself has: a case says
+    /// what it answers.
+    fn management(&self) -> String {
+        let socket = self.dir.join("bmc");
+        let socket = socket.display();
+        format!(
+            " -chardev socket,id=c-bmc,path={socket},server=on,wait=off -device ipmi-bmc-extern,id=bmc,chardev=c-bmc \
+             -device isa-ipmi-kcs,bmc=bmc -chardev socket,id=c-bmc-end,path={socket} \
+             -device virtio-serial-pci,id=bmc-bus -device virtserialport,bus=bmc-bus.0,chardev=c-bmc-end,name=bmc"
+        )
     }
 }
 

@@ -47,6 +47,9 @@ The guest sees this machine's root file system; what it changes is lost when it 
   /dev/dax1.0      persistent memory, 126 MiB, that is mapped as a whole
   /dev/sda         scsi_debug, 64 MiB, with trims; /dev/sg0 too
 
+an IPMI interface (modprobe ipmi_si ipmi_devintf) to a management controller that whatever opens the port `bmc` in
+/sys/class/virtio-ports answers for,
+
 and the modules of the kernel: modprobe brd, dm-flakey, dm-delay, dm-log-writes, loop, nbd, ublk_drv and so on.
 `mount` lists what is there, and ~/.cache/fiord/guest/kernel is the kernel. Emulation is 10 to 30 times slower than the
 machine it runs on: it shows that something works, never how fast.
