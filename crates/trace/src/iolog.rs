@@ -9,13 +9,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::TraceError;
-use crate::{Entry, EntryKind, FileName};
+use crate::{Entry, EntryKind, FileName, TRANSFER_BYTES_MAX};
 
 const NS_PER_US: u64 = 1_000;
 /// Pauses of version 2 shorter than this are ignored.
 const WAIT_US_MIN: u64 = 100;
-/// The longest transfer of one call: a page less than 2 GiB.
-const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
 /// The longest line that is read: longer than any path.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
@@ -59,7 +57,7 @@ impl<R: BufRead> Lines<R> {
         lines.read_line()?;
         let found = HEADINGS.iter().find(|(heading, _)| *heading == lines.line.trim_ascii());
         let (_, version) = found
-            .ok_or_else(|| lines.error("it is neither an iolog of version 2 or 3 nor a binary blktrace"))?;
+            .ok_or_else(|| lines.error("it is neither an iolog of version 2 or 3, a binary blktrace, nor a recording of fiord"))?;
         lines.version = *version;
         Ok(lines)
     }

@@ -1,4 +1,4 @@
-//! Recorded I/O patterns: fio's iologs (versions 2 and 3) and the binary traces of blktrace.
+//! Recorded I/O patterns: fio's iologs (versions 2 and 3), the binary traces of blktrace, and fiord's own recordings.
 //!
 //! Invariant: a trace is read as a stream, one entry at a time, so that memory does not grow with its length; what
 //! cannot be read is an error with its place, never a panic.
@@ -8,6 +8,7 @@ mod error;
 mod iolog;
 mod merge;
 mod reader;
+mod recording;
 mod summary;
 mod transform;
 
@@ -15,6 +16,10 @@ pub use error::{TraceError, TracePosition};
 pub use iolog::{IologEvent, IologWriter};
 pub use merge::{MergeInput, MergedTrace};
 pub use reader::Reader;
+pub use recording::{
+    CallKind, LeftOut, OpenFlags, RECORDING_MARK, Recorded, RecordedIo, RecordingEnd, RecordingHead, RecordingWriter,
+    Thread,
+};
 pub use summary::{Summary, TracedFile, summarize};
 pub use transform::{Kinds, Transform};
 
@@ -22,6 +27,9 @@ pub use transform::{Kinds, Transform};
 mod tests;
 
 use std::path::PathBuf;
+
+/// The longest transfer of one call: a page less than 2 GiB.
+pub(crate) const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
 
 /// What an entry of a trace does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

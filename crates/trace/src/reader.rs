@@ -1,4 +1,4 @@
-//! Reads a trace of either form, transformed, one entry at a time.
+//! Reads a trace of any form, transformed, one entry at a time.
 //!
 //! Invariant: the form is recognized by the first bytes; nothing else of a trace is kept but the names of its files.
 
@@ -8,6 +8,7 @@ use std::io::BufRead;
 use crate::blktrace::{self, Events};
 use crate::error::TraceError;
 use crate::iolog::{self, Lines};
+use crate::recording::{self, Recorded, RecordedIo, Records};
 use crate::transform::Transform;
 use crate::{Entry, FileName};
 
@@ -23,6 +24,7 @@ pub struct Reader<R> {
 enum TraceForm<R> {
     Iolog(Lines<R>),
     Blktrace(Events<R>),
+    Recording(Box<Records<R>>),
 }
 
 impl<R: BufRead> Reader<R> {
@@ -37,9 +39,12 @@ impl<R: BufRead> Reader<R> {
                 return Err(TraceError::byte(0, format!("it cannot be read: {}", error_text(&error))));
             }
         };
-        let form = match blktrace::is_magic(&first_bytes) && !iolog::is_heading(&first_bytes) {
-            true => TraceForm::Blktrace(Events::new(input, &first_bytes)),
-            false => TraceForm::Iolog(Lines::new(input)?),
+        let form = match () {
+            () if recording::is_magic(&first_bytes) => TraceForm::Recording(Box::new(Records::new(input)?)),
+            () if blktrace::is_magic(&first_bytes) && !iolog::is_heading(&first_bytes) => {
+                TraceForm::Blktrace(Events::new(input, &first_bytes))
+            }
+            () => TraceForm::Iolog(Lines::new(input)?),
         };
         Ok(Reader { form, transform, files: Vec::new() })
     }
@@ -53,6 +58,7 @@ impl<R: BufRead> Reader<R> {
             let entry = match &mut self.form {
                 TraceForm::Iolog(lines) => lines.next(&mut self.files)?,
                 TraceForm::Blktrace(events) => events.next(&mut self.files)?,
+                TraceForm::Recording(records) => records.next(&mut self.files)?,
             };
             let Some(entry) = entry else { return Ok(None) };
             if let Some(entry) = self.transform.apply(entry) {
@@ -66,18 +72,38 @@ impl<R: BufRead> Reader<R> {
         matches!(self.form, TraceForm::Blktrace(_))
     }
 
-    /// The process that issued the last entry; `None` where the trace does not tell.
+    /// What a recording of fiord tells besides its entries, as far as it was read; `None` of another form.
+    pub fn recorded(&self) -> Option<&Recorded> {
+        match &self.form {
+            TraceForm::Recording(records) => Some(records.told()),
+            _ => None,
+        }
+    }
+
+    /// The call of the last entry of a recording of fiord; `None` of another form.
+    pub fn recorded_io(&self) -> Option<&RecordedIo> {
+        match &self.form {
+            TraceForm::Recording(records) => records.last(),
+            _ => None,
+        }
+    }
+
+    /// The process, or in a recording of fiord the thread, that issued the last entry; `None` where the trace does not tell.
     pub fn process(&self) -> Option<u32> {
         match &self.form {
             TraceForm::Iolog(_) => None,
             TraceForm::Blktrace(events) => Some(events.process()),
+            TraceForm::Recording(records) => {
+                let thread = records.last()?.thread;
+                records.told().threads.get(thread as usize).map(|found| found.thread)
+            }
         }
     }
 
     /// Requests in flight after the last entry, itself included; `None` where the trace has no completions (so far).
     pub fn in_flight(&self) -> Option<u32> {
         match &self.form {
-            TraceForm::Iolog(_) => None,
+            TraceForm::Iolog(_) | TraceForm::Recording(_) => None,
             TraceForm::Blktrace(events) => events.in_flight(),
         }
     }
@@ -92,6 +118,7 @@ impl<R: BufRead> Reader<R> {
         self.transform.due_ns(match &self.form {
             TraceForm::Iolog(lines) => lines.now_ns(),
             TraceForm::Blktrace(events) => events.now_ns(),
+            TraceForm::Recording(records) => records.now_ns(),
         })
     }
 }
