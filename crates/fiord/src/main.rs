@@ -21,6 +21,7 @@ mod output;
 mod output_file;
 mod profile;
 mod reach;
+mod record;
 mod results;
 mod status;
 mod status_line;

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use fiord_model::RECORDING_MARK;
 use fiord_model::jobfile::MARK;
 use fiord_options::bytes::find;
 use fiord_report::path::shown;
@@ -19,7 +20,7 @@ use crate::arguments::CommandError;
 use crate::status;
 
 /// What is in the first bytes of the files that fiord writes.
-const MARKS: [&str; 7] = [
+const MARKS: [&str; 8] = [
     // A page of HTML.
     "<meta name=\"generator\" content=\"fiord ",
     // A chart.
@@ -33,6 +34,8 @@ const MARKS: [&str; 7] = [
     "fiord-crash-test ",
     // A job file made of a trace.
     MARK,
+    // A recording.
+    RECORDING_MARK,
 ];
 
 /// What is wrong with a file that has contents of another program's or the user's.
@@ -113,13 +116,28 @@ impl OutputFile {
     /// # Errors
     /// Why it could not, or must not, be written.
     pub(crate) fn write(&self, contents: &[u8]) -> Result<(), CommandError> {
+        self.write_by(|file| file.write_all(contents).map_err(|error| self.not_written(&error)))
+    }
+
+    /// The same with contents that come little by little.
+    ///
+    /// # Errors
+    /// Those of `write`, and what writing returns.
+    pub(crate) fn write_by<T>(
+        &self,
+        write: impl FnOnce(&mut File) -> Result<T, CommandError>,
+    ) -> Result<T, CommandError> {
         self.check()?;
         let opener = TargetOpener::default();
-        if !self.path.exists() || self.path.is_file() {
-            return Ok(opener.replace(&self.path, contents)?);
+        match !self.path.exists() || self.path.is_file() {
+            true => opener.replace_by(&self.path, write),
+            false => write(&mut opener.create(&self.path, false)?),
         }
-        let written = opener.create(&self.path, false)?.write_all(contents);
-        written.map_err(|error| self.failed(status::FAILED, &error_text(&error)))
+    }
+
+    /// What to say if writing has failed.
+    pub(crate) fn not_written(&self, error: &io::Error) -> CommandError {
+        self.failed(status::FAILED, &error_text(error))
     }
 
     fn refused(&self, why: &str, or: &str) -> CommandError {

@@ -19,4 +19,7 @@ pub mod timing;
 pub mod touched;
 pub mod track;
 
-pub use fiord_trace::{FileName, Reader, TraceError, TracePosition, Transform};
+pub use fiord_trace::{
+    CallKind, EntryKind, FileName, IologEvent, IologWriter, LeftOut, OpenFlags, RECORDING_MARK, Reader,
+    RecordedIo, RecordingEnd, RecordingHead, RecordingWriter, Thread, TraceError, TracePosition, Transform,
+};

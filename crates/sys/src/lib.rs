@@ -20,6 +20,7 @@ pub mod cgroup;
 pub mod clock;
 pub mod counter_file;
 pub mod device_mapper;
+pub mod descriptors;
 pub mod errno;
 pub mod extents;
 pub mod file;

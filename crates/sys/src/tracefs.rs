@@ -5,10 +5,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use crate::poll::{self, Until};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 /// Where it is mounted, if it is: the second by debugfs, alone before Linux 4.1.
@@ -52,6 +54,15 @@ impl TracePages {
     }
 }
 
+impl TracePages {
+    /// Waits until something was recorded, at most this long; a signal ends it.
+    pub fn wait(&self, limit: Duration) {
+        let awaited: Vec<_> = self.files.iter().map(|file| (file.as_fd(), Until::Readable)).collect();
+        // Whatever ends it, the pages are taken next.
+        let _ = poll::wait_for_any(&awaited, Some(limit));
+    }
+}
+
 /// An instance of tracefs. It records once `start` is called.
 #[derive(Debug)]
 pub struct TraceInstance {
@@ -85,6 +96,22 @@ impl TraceInstance {
     pub fn enable(&self, system: &str, event: &str, filter: &str) -> Result<(), TraceError> {
         self.write(&format!("events/{system}/{event}/filter"), filter)?;
         self.write(&format!("events/{system}/{event}/enable"), "1")
+    }
+
+    /// Whether this kernel has an event.
+    pub fn has(&self, system: &str, event: &str) -> bool {
+        self.directory.join(format!("events/{system}/{event}")).is_dir()
+    }
+
+    /// Records only these threads from now on, and those that they start; who waits for pages is woken by the first event.
+    ///
+    /// # Errors
+    /// The file that cannot be written, and why.
+    pub fn follow(&self, threads: &[i32]) -> Result<(), TraceError> {
+        self.write("buffer_percent", "0")?;
+        self.write("options/event-fork", "1")?;
+        let threads: Vec<String> = threads.iter().map(i32::to_string).collect();
+        self.write("set_event_pid", &threads.join(" "))
     }
 
     /// How the kernel lays out the records of an event: the text of its `format` file.

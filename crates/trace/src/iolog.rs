@@ -56,8 +56,11 @@ impl<R: BufRead> Lines<R> {
             Lines { input, version: IologVersion::Two, line: Vec::new(), number: 0, now_us: 0, last_file: 0 };
         lines.read_line()?;
         let found = HEADINGS.iter().find(|(heading, _)| *heading == lines.line.trim_ascii());
-        let (_, version) = found
-            .ok_or_else(|| lines.error("it is neither an iolog of version 2 or 3, a binary blktrace, nor a recording of fiord"))?;
+        let (_, version) = found.ok_or_else(|| {
+            lines.error(
+                "it is neither an iolog of version 2 or 3, a binary blktrace, nor a recording of fiord",
+            )
+        })?;
         lines.version = *version;
         Ok(lines)
     }

@@ -17,8 +17,8 @@ pub use iolog::{IologEvent, IologWriter};
 pub use merge::{MergeInput, MergedTrace};
 pub use reader::Reader;
 pub use recording::{
-    CallKind, LeftOut, OpenFlags, RECORDING_MARK, Recorded, RecordedIo, RecordingEnd, RecordingHead, RecordingWriter,
-    Thread,
+    CallKind, LeftOut, OpenFlags, RECORDING_MARK, Recorded, RecordedIo, RecordingEnd, RecordingHead,
+    RecordingWriter, Thread,
 };
 pub use summary::{Summary, TracedFile, summarize};
 pub use transform::{Kinds, Transform};

@@ -29,6 +29,7 @@ mod parse;
 mod profile;
 mod qualify;
 mod quick;
+mod record;
 mod report;
 mod show;
 mod space;
@@ -47,6 +48,7 @@ pub(crate) static ALL: Subcommands = Subcommands(&[
     of::<sweep::Options>("sweep", "... --over K=V", "a job at many values, and where gains end"),
     of::<watch::Options>("watch", "[TARGET]", "what the disks do now, and for whom"),
     of::<profile::Options>("profile", "JOB", "where the time of a job's I/O goes"),
+    of::<record::Options>("record", "-o FILE", "what a program does on its files"),
     of::<model::Options>("model", "TRACE", "the job file that behaves as a trace does"),
     of::<crash_test::Options>("crash-test", "run|check", "whether synced writes survive a power cut"),
     of::<compare::Options>("compare", "A B", "what changed between runs, studies or reports"),

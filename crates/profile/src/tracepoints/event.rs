@@ -2,6 +2,7 @@
 //!
 //! Invariant: where a field is in a record is what the kernel's `format` file says; nothing is assumed of its version.
 
+use super::format::{Field, id, id_of};
 use super::ring::{half, word};
 
 /// Where a request got to, in the order of its steps.
@@ -98,13 +99,6 @@ pub fn name_text(name: [u8; 16]) -> String {
     String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
 }
 
-/// A field of a record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Field {
-    at: usize,
-    bytes: usize,
-}
-
 /// Where the fields of a tracepoint are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct EventFormat {
@@ -128,24 +122,23 @@ impl EventFormats {
     /// # Errors
     /// The name of a field that is not there.
     pub fn add(&mut self, step: Step, text: &str) -> Result<(), &'static str> {
-        let id = text.lines().find_map(|line| line.strip_prefix("ID:")?.trim().parse().ok());
-        let needed = |name: &'static str| field(text, name).ok_or(name);
+        let needed = |name: &'static str| Field::named(text, name).ok_or(name);
         self.0.push(EventFormat {
             step,
-            id: id.ok_or("ID")?,
+            id: id(text).ok_or("ID")?,
             thread: needed("common_pid")?,
             device: needed("dev")?,
             sector: needed("sector")?,
             sectors: needed("nr_sector")?,
             letters: needed("rwbs")?,
-            thread_name: field(text, "comm"),
+            thread_name: Field::named(text, "comm"),
         });
         Ok(())
     }
 
     /// A record as an event; `None` for that of another tracepoint, or of a request that moves no data.
     pub fn event(&self, at_ns: u64, record: &[u8]) -> Option<BlockEvent> {
-        let id = u16::from_ne_bytes(record.get(..2)?.try_into().ok()?);
+        let id = id_of(record)?;
         let format = self.0.iter().find(|format| format.id == id)?;
         let bytes = |field: Field| record.get(field.at..)?.get(..field.bytes);
         let sectors = half(record, format.sectors.at)?;
@@ -164,17 +157,6 @@ impl EventFormats {
             thread_name: name.unwrap_or_default(),
         })
     }
-}
-
-/// A line such as `field:char comm[16];offset:38;size:16;signed:0;`, its parts apart by tabs.
-fn field(text: &str, name: &str) -> Option<Field> {
-    text.lines().find_map(|line| {
-        let (declared, rest) = line.trim().strip_prefix("field:")?.split_once(';')?;
-        let declared = declared.split('[').next()?;
-        (declared.rsplit(' ').next()? == name).then_some(())?;
-        let number = |key: &str| rest.split_once(key)?.1.split_once(';')?.0.parse().ok();
-        Some(Field { at: number("offset:")?, bytes: number("size:")? })
-    })
 }
 
 #[cfg(test)]

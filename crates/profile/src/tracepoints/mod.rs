@@ -1,8 +1,10 @@
-//! The tracepoints of the block layer: pages of the kernel's ring buffer, records in them as events, events as requests.
+//! The kernel's tracepoints: pages of its ring buffer, records in them; of the block layer, records as events, and events as
+//! requests.
 //!
 //! Invariant: what the kernel has written is not trusted to be whole; nothing here panics on it.
 
 pub mod event;
+pub mod format;
 pub mod matching;
 pub mod ring;
 

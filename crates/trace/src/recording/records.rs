@@ -79,7 +79,8 @@ impl<R: BufRead> Records<R> {
                 "it is a recording of version {version}, and this fiord reads version {VERSION}; use the fiord that wrote it"
             )));
         }
-        let [made_by, host, kernel, command] = [records.text()?, records.text()?, records.text()?, records.text()?];
+        let [made_by, host, kernel, command] =
+            [records.text()?, records.text()?, records.text()?, records.text()?];
         let began_s = records.number()?;
         let is_anonymous = records.byte()? != 0;
         records.told.head = RecordingHead { made_by, host, kernel, command, began_s, is_anonymous };
@@ -129,7 +130,8 @@ impl<R: BufRead> Records<R> {
         for figure in &mut figures {
             *figure = self.number()?;
         }
-        let [length_ns, lost_events, own_cpu_ns, io_uring, libaio, mappings, copies, unknown, status] = figures;
+        let [length_ns, lost_events, own_cpu_ns, io_uring, libaio, mappings, copies, unknown, status] =
+            figures;
         let exit_status = match status {
             0 => None,
             status => Some(u32::try_from(status - 1).map_err(|_| self.error("no status is so high"))?),
@@ -182,7 +184,9 @@ impl<R: BufRead> Records<R> {
             return Err(self.error(format!("a {} of no bytes", kind.word())));
         }
         if kind.transfers() && length_bytes > TRANSFER_BYTES_MAX {
-            return Err(self.error(format!("a {} of {length_bytes} bytes, more than a call transfers", kind.word())));
+            return Err(
+                self.error(format!("a {} of {length_bytes} bytes, more than a call transfers", kind.word()))
+            );
         }
         let stream = &mut self.streams[at];
         (stream.end_bytes, stream.length_bytes) = (end_bytes, length_bytes);

@@ -53,8 +53,7 @@ fn io(call: CallKind, offset_bytes: u64, length_bytes: u64, begin_ns: u64) -> Re
 
 #[test]
 fn sequential_calls_take_a_few_bytes() {
-    let ios: Vec<RecordedIo> =
-        (0..1000).map(|at| io(CallKind::Write, at * 4096, 4096, at * 5000)).collect();
+    let ios: Vec<RecordedIo> = (0..1000).map(|at| io(CallKind::Write, at * 4096, 4096, at * 5000)).collect();
     let bytes = written(&ios).len() - written(&[]).len();
     assert!(bytes < 5 * 1000 + 20, "{bytes}");
     let (found, told) = read(&written(&ios)).unwrap();

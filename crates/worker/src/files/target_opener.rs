@@ -319,12 +319,26 @@ impl TargetOpener {
     /// # Errors
     /// The kernel's, or those of `may_write`; or the path is neither a regular file nor free.
     pub fn replace(&self, path: &Path, contents: &[u8]) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure::file("write", path, &error);
+        self.replace_by(path, |file| file.write_all(contents).map_err(failed))
+    }
+
+    /// The same by contents that are written little by little.
+    ///
+    /// # Errors
+    /// Those of `replace`, and what writing returns.
+    pub fn replace_by<T, E: From<Failure>>(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&mut File) -> Result<T, E>,
+    ) -> Result<T, E> {
         self.may_write(path)?;
         // The file that a link leads to is replaced, not the link.
         let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         if stat::stat(&target).is_ok_and(|found| found.kind != InodeKind::Regular) {
             let explanation = "it is not a regular file; name another";
-            return Err(Failure { path: Some(path.to_path_buf()), ..Failure::other("write", explanation) });
+            let failure = Failure { path: Some(path.to_path_buf()), ..Failure::other("write", explanation) };
+            return Err(failure.into());
         }
         let mut beside = OsString::from(".");
         beside.push(target.file_name().unwrap_or_default());
@@ -333,9 +347,10 @@ impl TargetOpener {
         let failed = |error: io::Error| Failure::file("write", path, &error);
         let opened =
             self.create(&beside, false).map_err(|why| Failure { path: Some(path.to_path_buf()), ..why });
-        let written = opened.and_then(|mut file| {
-            let written = file.write_all(contents).and_then(|()| file.sync_all());
-            written.and_then(|()| std::fs::rename(&beside, &target)).map_err(failed)
+        let written = opened.map_err(E::from).and_then(|mut file| {
+            let written = write(&mut file)?;
+            let kept = file.sync_all().and_then(|()| std::fs::rename(&beside, &target));
+            kept.map(|()| written).map_err(|error| failed(error).into())
         });
         if written.is_err() {
             let _ = std::fs::remove_file(&beside);
