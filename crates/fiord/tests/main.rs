@@ -54,6 +54,7 @@ mod qualify;
 mod qualify_flash;
 mod quick;
 mod refused_calls;
+mod record;
 mod repeat;
 mod report;
 mod scale;

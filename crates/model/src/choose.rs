@@ -4,8 +4,9 @@
 //! to what does no harm, and said to be a guess.
 
 use fiord_report::table::shown_bytes;
-use fiord_trace::FileName;
+use fiord_trace::{FileName, Recorded};
 
+use crate::calls;
 use crate::jobfile::{Chosen, JobFile, MARK, Section, bytes, plain_name};
 use crate::measure::Measurement;
 use crate::pattern::{Mix, READ, WRITE};
@@ -25,6 +26,8 @@ pub struct Origin<'a> {
     pub files: &'a [FileName],
     /// Whether it is one of block requests.
     pub is_blktrace: bool,
+    /// What it tells besides its entries, if it is a recording of fiord.
+    pub recorded: Option<&'a Recorded>,
 }
 
 impl Origin<'_> {
@@ -33,6 +36,19 @@ impl Origin<'_> {
             Some(FileName::Path(path)) => fiord_report::path::shown(path),
             Some(FileName::Device { major, minor }) => format!("device {major}:{minor}"),
             None => format!("file {number}"),
+        }
+    }
+
+    /// Who issued the I/Os of a stream, as it follows the name of its file.
+    fn issuer(&self, stream: &Stream) -> String {
+        let Some(number) = stream.identity.process else { return String::new() };
+        match self.recorded {
+            Some(recorded) => {
+                let thread = recorded.threads.iter().find(|thread| thread.thread == number);
+                let name = thread.map_or("", |thread| thread.name.as_str());
+                format!(", thread {number} of {name}")
+            }
+            None => format!(", process {number}"),
         }
     }
 }
@@ -44,7 +60,8 @@ pub fn job_file(measurement: &Measurement, origin: &Origin<'_>) -> JobFile {
     for (at, stream) in used {
         let parts = Mix::parts(stream);
         for mix in &parts {
-            let name = section_name(stream, origin, (parts.len() > 1).then(|| mix.suffix()), &sections);
+            let name =
+                section_name(stream, measurement, origin, (parts.len() > 1).then(|| mix.suffix()), &sections);
             let part = Part { stream, mix: *mix, sampling: measurement.sampling() };
             sections.push((mix.first(stream), mix.last(stream), part.section(name, at, origin)));
         }
@@ -65,7 +82,7 @@ pub fn job_file(measurement: &Measurement, origin: &Origin<'_>) -> JobFile {
 
 fn about(measurement: &Measurement, origin: &Origin<'_>, sections: usize) -> Vec<String> {
     let plural = if sections == 1 { "" } else { "s" };
-    vec![
+    let mut about = vec![
         format!(
             "{} from {}: {} operations, as {sections} section{plural}.",
             MARK.trim_start_matches("# ").trim_end(),
@@ -75,12 +92,17 @@ fn about(measurement: &Measurement, origin: &Origin<'_>, sections: usize) -> Vec
         "It works on new files in the current directory (--directory=DIR for another), never on those of the trace. Run it \
          with fiord or fio."
             .to_string(),
-    ]
+    ];
+    about.extend(origin.recorded.map(calls::about).unwrap_or_default());
+    about
 }
 
 fn global(origin: &Origin<'_>) -> Vec<Chosen> {
     let chosen =
         |name, value: &str, why: &str| Chosen { name, value: value.to_string(), why: why.to_string() };
+    if let Some(recorded) = origin.recorded {
+        return calls::global(recorded);
+    }
     match origin.is_blktrace {
         true => vec![
             chosen("ioengine", "libaio", "block requests are queued beside each other"),
@@ -100,13 +122,21 @@ fn global(origin: &Origin<'_>) -> Vec<Chosen> {
 /// The name of a stream's section: that of its file, with a number if there is one of that name.
 fn section_name(
     stream: &Stream,
+    measurement: &Measurement,
     origin: &Origin<'_>,
     suffix: Option<&str>,
     others: &[(u64, u64, Section)],
 ) -> String {
     let file = origin.file(stream.identity.file);
     let last = file.rsplit('/').next().unwrap_or(&file);
-    let process = stream.identity.process.map_or_else(String::new, |process| format!("-pid{process}"));
+    let is_of_file = |other: &&Stream| other.identity.file == stream.identity.file && other.ios() > 0;
+    let process = match (stream.identity.process, origin.recorded) {
+        (Some(process), None) => format!("-pid{process}"),
+        (Some(thread), Some(_)) if measurement.streams().iter().filter(is_of_file).count() > 1 => {
+            format!("-tid{thread}")
+        }
+        _ => String::new(),
+    };
     let name = plain_name(last) + &process + suffix.unwrap_or("");
     let is_free = |name: &String| !others.iter().any(|(.., other)| other.name == *name);
     let numbered = (2..).map(|number| format!("{name}-{number}"));
@@ -153,6 +183,7 @@ impl Part<'_> {
             1 => add("filename", format!("{}.model", self.file_name(origin)), String::new()),
             files => add("nrfiles", files.to_string(), format!("{files} files do the same kind of thing")),
         }
+        calls::add(stream, &mut add);
         self.order(&percents, is_random, &mut add);
         sizes::add(&sizes, mix, &mut add);
         self.grain(is_random, &sizes, &mut add);
@@ -179,7 +210,7 @@ impl Part<'_> {
             format!("{} {}s ({})", track.ios, KINDS[kind].word(), shown_bytes(track.bytes))
         };
         let what: Vec<String> = self.tracks().map(counted).collect();
-        let process = self.stream.identity.process.map_or_else(String::new, |pid| format!(", process {pid}"));
+        let process = origin.issuer(self.stream);
         let others = match self.stream.files {
             1 => String::new(),
             files => format!(" and {} more", files - 1),

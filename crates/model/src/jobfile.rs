@@ -53,8 +53,10 @@ impl JobFile {
     pub fn text(&self) -> String {
         let mut text = String::new();
         self.about.iter().for_each(|about| comment(&mut text, about));
-        text.push_str("\n[global]\n");
-        options(&mut text, &self.global);
+        if !self.global.is_empty() {
+            text.push_str("\n[global]\n");
+            options(&mut text, &self.global);
+        }
         for section in &self.sections {
             let _ = writeln!(text, "\n[{}]", section.name);
             comment(&mut text, &section.about);

@@ -5,6 +5,7 @@
 //! [`touched::KEPT_MAX`] are kept, an even sample of all.
 
 pub mod arrivals;
+pub mod calls;
 pub mod choose;
 pub mod counted;
 pub mod fidelity;
@@ -21,5 +22,6 @@ pub mod track;
 
 pub use fiord_trace::{
     CallKind, EntryKind, FileName, IologEvent, IologWriter, LeftOut, OpenFlags, RECORDING_MARK, Reader,
-    RecordedIo, RecordingEnd, RecordingHead, RecordingWriter, Thread, TraceError, TracePosition, Transform,
+    Recorded, RecordedIo, RecordingEnd, RecordingHead, RecordingWriter, Thread, TraceError, TracePosition,
+    Transform,
 };

@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
 
-use fiord_trace::Entry as Traced;
+use fiord_trace::{Entry as Traced, OpenFlags};
 
-use crate::stream::{Identity, Stream};
+use crate::stream::{Identity, Stream, Told};
 use crate::touched::Sampling;
 
 /// What was measured of a trace.
@@ -21,15 +21,15 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Adds the next entry of a trace, with the process that issued it and the requests in flight after it, where the trace
-    /// tells these.
-    pub fn add(&mut self, entry: &Traced, process: Option<u32>, in_flight: Option<u32>) {
-        let identity = Identity { file: entry.file, process };
+    /// Adds the next entry of a trace, with what the trace tells besides.
+    pub fn add(&mut self, entry: &Traced, told: &Told) {
+        let flags = told.call.map(|(_, flags)| flags);
+        let identity = Identity { file: entry.file, process: told.process, flags };
         let at = *self.known.entry(identity).or_insert_with(|| {
             self.streams.push(Stream::new(identity));
             self.streams.len() - 1
         });
-        self.streams[at].add(self.operations, entry, in_flight, &mut self.sampling);
+        self.streams[at].add(self.operations, entry, told, &mut self.sampling);
         self.operations += 1;
         self.sampling.thin(self.streams.iter_mut().map(|stream| &mut stream.touched));
     }
@@ -90,6 +90,8 @@ struct Class {
     orders: [u8; 3],
     /// Whether it synchronizes.
     is_synced: bool,
+    /// How its file was open.
+    flags: Option<OpenFlags>,
 }
 
 impl Class {
@@ -99,6 +101,7 @@ impl Class {
             track if track.sequential_share().is_none_or(|share| share >= 0.5) => 1,
             _ => 2,
         };
-        Class { orders: [0, 1, 2].map(order), is_synced: stream.syncs.iter().any(|syncs| syncs.count > 0) }
+        let is_synced = stream.syncs.iter().any(|syncs| syncs.count > 0);
+        Class { orders: [0, 1, 2].map(order), is_synced, flags: stream.identity.flags }
     }
 }

@@ -16,6 +16,7 @@ use fiord_workload::Stream;
 
 use crate::jobfile::JobFile;
 use crate::measure::Measurement;
+use crate::stream::Told;
 
 /// The name that errors give the job file.
 const NAME: &str = "model.fio";
@@ -45,7 +46,7 @@ pub fn measure(job_file: &JobFile, engines: Engines, operations_max: u64) -> Res
             if let Some(kind) = kind(op.action) {
                 let Op { offset_bytes, length_bytes, file, .. } = *op;
                 let entry = Entry { at_ns, file: number(file), kind, offset_bytes, length_bytes };
-                measurement.add(&entry, None, None);
+                measurement.add(&entry, &Told::default());
             }
         })?;
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: bounded memory but for the blocks that were touched, which `touched` bounds for all streams together.
 
-use fiord_trace::{Entry, EntryKind};
+use fiord_trace::{CallKind, Entry, EntryKind, OpenFlags};
 
 use crate::arrivals::Arrivals;
 use crate::counted::Counted;
@@ -47,8 +47,21 @@ impl Syncs {
 pub struct Identity {
     /// Number of the file in the trace.
     pub file: u32,
-    /// The process, where the trace tells it.
+    /// The process, or in a recording of fiord the thread, where the trace tells it.
     pub process: Option<u32>,
+    /// How the file was open, in a recording of fiord.
+    pub flags: Option<OpenFlags>,
+}
+
+/// What some traces tell of an entry besides itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Told {
+    /// The process or thread that issued it.
+    pub process: Option<u32>,
+    /// Requests in flight after it.
+    pub in_flight: Option<u32>,
+    /// By which call, and how its file was open.
+    pub call: Option<(CallKind, OpenFlags)>,
 }
 
 /// What a stream does.
@@ -76,6 +89,8 @@ pub struct Stream {
     pub rewritten_trims: u64,
     /// Requests in flight after each I/O, where the trace tells it.
     pub depths: Counted,
+    /// Calls of each kind, in the order of [`CallKind::ALL`], where the trace tells it.
+    pub calls: [u64; CallKind::ALL.len()],
     last_transfer: Option<EntryKind>,
     last_trim: Option<(u64, u64)>,
 }
@@ -95,19 +110,17 @@ impl Stream {
             switches: 0,
             rewritten_trims: 0,
             depths: Counted::default(),
+            calls: [0; CallKind::ALL.len()],
             last_transfer: None,
             last_trim: None,
         }
     }
 
-    /// Adds operation `number` of the trace, with the requests in flight after it.
-    pub(crate) fn add(
-        &mut self,
-        number: u64,
-        entry: &Entry,
-        in_flight: Option<u32>,
-        sampling: &mut Sampling,
-    ) {
+    /// Adds operation `number` of the trace, with what is told of it.
+    pub(crate) fn add(&mut self, number: u64, entry: &Entry, told: &Told, sampling: &mut Sampling) {
+        if let Some((call, _)) = told.call {
+            self.calls[call as usize] += 1;
+        }
         if let Some(sync) = SYNCS.iter().position(|kind| *kind == entry.kind) {
             let writes = self.tracks[1].ios;
             self.syncs[sync].add(writes);
@@ -118,7 +131,7 @@ impl Stream {
         let is_jump = self.tracks[kind].add(number, offset_bytes, length_bytes);
         self.arrivals[kind].add(at_ns);
         self.all_arrivals.add(at_ns);
-        if let Some(depth) = in_flight {
+        if let Some(depth) = told.in_flight {
             self.depths.add(depth.into());
         }
         let is_rewrite =
@@ -169,6 +182,7 @@ impl Stream {
             self.arrivals[kind].absorb(&other.arrivals[kind]);
         }
         self.all_arrivals.absorb(&other.all_arrivals);
+        self.calls.iter_mut().zip(other.calls).for_each(|(sum, calls)| *sum += calls);
         self.switches += other.switches;
         self.rewritten_trims += other.rewritten_trims;
     }

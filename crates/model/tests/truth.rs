@@ -30,7 +30,7 @@ fn measured(job: &JobFile) -> Measurement {
 
 fn modelled(measured: &Measurement) -> JobFile {
     let files = [FileName::Path("/data/file".into())];
-    job_file(measured, &Origin { name: "t", files: &files, is_blktrace: false })
+    job_file(measured, &Origin { name: "t", files: &files, is_blktrace: false, recorded: None })
 }
 
 fn pick<'a, T>(random: &mut Random, of: &'a [T]) -> &'a T {

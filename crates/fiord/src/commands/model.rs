@@ -14,7 +14,7 @@ use fiord_model::choose::{Origin, job_file};
 use fiord_model::fidelity::Fidelity;
 use fiord_model::jobfile::{Chosen, JobFile};
 use fiord_model::measure::Measurement;
-use fiord_model::{FileName, Reader, TraceError, TracePosition, Transform, own};
+use fiord_model::{FileName, Reader, Recorded, TraceError, TracePosition, Transform, calls, own};
 use fiord_report::json::Writer;
 use fiord_report::path::{shown, visible_lines};
 use fiord_report::table::wrapped;
@@ -29,7 +29,8 @@ use crate::subcommand::Subcommands;
 /// Makes a job file that behaves as the I/O of a trace does: block sizes, mix, order,
 /// places, syncs and arrivals, each with the reason for its value. Then compares the
 /// job file's own operations with the trace, figure by figure. Runs no I/O.
-/// Reads iologs of version 2 and 3 (`write_iolog`), and what `blkparse -d` writes.
+/// Reads what `fiord record` writes, iologs of version 2 and 3 (`write_iolog`), and
+/// what `blkparse -d` writes.
 /// docs/model.md has an example.
 #[derive(clap::Parser)]
 #[command(name = "fiord model", verbatim_doc_comment, after_help = EXAMPLES)]
@@ -53,6 +54,7 @@ pub(super) struct Options {
 
 const EXAMPLES: &str = "\
 Examples:
+  fiord record -o app.rec --pid 1234 --for 1m && fiord model app.rec -o app.fio
   fiord model app.iolog                     the job file, commented
   fiord model app.iolog -o app.fio          the file, and how alike it is
   fiord model --compact app.iolog -o app.fio
@@ -87,6 +89,7 @@ struct Traced {
     name: String,
     files: Vec<FileName>,
     is_blktrace: bool,
+    recorded: Option<Recorded>,
     length_ns: u64,
     measured: Measurement,
 }
@@ -109,7 +112,7 @@ impl Traced {
         let mut reader = Reader::new(input, Transform::default()).map_err(placed)?;
         let mut measured = Measurement::default();
         while let Some(entry) = reader.next_entry().map_err(placed)? {
-            measured.add(&entry, reader.process(), reader.in_flight());
+            measured.add(&entry, &calls::told(&reader));
         }
         if measured.ios() == 0 {
             let what = match (measured.operations(), reader.files().len()) {
@@ -118,19 +121,29 @@ impl Traced {
                 (syncs, _) => format!("the trace has {syncs} synchronizations, and no other I/O"),
             };
             return Err(format!(
-                "{name}: {what}; record the program while it reads or writes (write_iolog=FILE)"
+                "{name}: {what}; record the program while it reads or writes (fiord record)"
             ));
         }
         let files = reader.files().to_vec();
         let (is_blktrace, length_ns) = (reader.is_blktrace(), reader.now_ns());
-        Ok(Traced { files, is_blktrace, length_ns, measured, name })
+        let recorded = reader.recorded().cloned();
+        Ok(Traced { files, is_blktrace, recorded, length_ns, measured, name })
+    }
+
+    fn form(&self) -> &'static str {
+        match (self.is_blktrace, &self.recorded) {
+            (true, _) => "blktrace",
+            (false, Some(_)) => "recording",
+            (false, None) => "iolog",
+        }
     }
 
     /// The model of it.
     fn modelled(&self, is_compact: bool) -> Result<Modelled, String> {
         let compacted = is_compact.then(|| self.measured.clone().compact());
         let measured = compacted.as_ref().unwrap_or(&self.measured);
-        let origin = Origin { name: &self.name, files: &self.files, is_blktrace: self.is_blktrace };
+        let Traced { name, files, is_blktrace, recorded, .. } = self;
+        let origin = Origin { name, files, is_blktrace: *is_blktrace, recorded: recorded.as_ref() };
         let mut job_file = job_file(measured, &origin);
         let operations_max = measured.operations().saturating_mul(2).saturating_add(1000);
         let own = own::measure(&job_file, ENGINES, operations_max).map_err(|why| {
@@ -170,7 +183,7 @@ impl Modelled {
     fn json(&self, traced: &Traced, text: &str, output: Option<&OutputFile>) -> String {
         Writer::document(|json| {
             json.string("trace", &traced.name);
-            json.string("form", if traced.is_blktrace { "blktrace" } else { "iolog" });
+            json.string("form", traced.form());
             json.integer("operations", traced.measured.operations());
             json.integer("length_ns", traced.length_ns);
             match output {

@@ -98,7 +98,8 @@ pub(super) const CALLS: [TracedCall; 32] = [
     traced("sendfile64", Call::SendFile),
     traced("io_uring_enter", Call::UringEnter),
     traced("io_submit", Call::Submit),
-    begun("mmap", Call::Map, "flags & 1"),
+    // The C library shares small tables of its own.
+    begun("mmap", Call::Map, "flags & 1 && (prot & 2 || len >= 1048576)"),
     traced("sendfile", Call::SendFile),
 ];
 

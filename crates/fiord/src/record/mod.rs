@@ -197,7 +197,7 @@ pub(crate) fn record(
     let mut sink = Sink::new(settings.form, output, &settings.head).map_err(|error| not_written(&error))?;
     let mut running = Running::start(&tracing, source)?;
     let began_ns = running.began_ns;
-    sink.began(began_ns);
+    sink.began(began_ns).map_err(|error| not_written(&error))?;
     let end_ns = settings
         .time
         .map_or(u64::MAX, |time| began_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));

@@ -81,9 +81,16 @@ impl<W: Write> Sink<W> {
         Ok(Sink { output, is_anonymous, began_ns: 0, began, files, totals, unknown: 0 })
     }
 
-    /// Times count from this moment of the trace's clock.
-    pub(super) fn began(&mut self, at_ns: u64) {
+    /// Times count from this moment of the trace's clock. That recording has begun is seen by what is in the output.
+    ///
+    /// # Errors
+    /// What the output returns.
+    pub(super) fn began(&mut self, at_ns: u64) -> io::Result<()> {
         self.began_ns = at_ns;
+        match &mut self.output {
+            Output::Recording(recording) => recording.flush(),
+            Output::Iolog(iolog) => iolog.flush(),
+        }
     }
 
     /// Writes a call.

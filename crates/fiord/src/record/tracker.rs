@@ -474,11 +474,27 @@ impl<P: Processes> Tracker<P> {
             });
             let found = is_open.then(|| self.processes.opened(process, number)).flatten();
             open.identity.replace(match found {
-                Some(opened) if opened.path.is_some() => Identity::Known(Box::new(opened)),
+                Some(mut opened) if opened.path.is_some() => {
+                    // What was appended before it was looked at comes after the size that it had.
+                    opened.size_bytes = opened.size_bytes.saturating_sub(self.appended_bytes(&open));
+                    Identity::Known(Box::new(opened))
+                }
                 Some(_) => Identity::Other,
                 None => Identity::Unnamed,
             });
         }
+    }
+
+    /// Bytes of the calls that wait and appended to this open file.
+    fn appended_bytes(&self, open: &Rc<OpenFile>) -> u64 {
+        if !open.flags.get().has(OpenFlags::APPEND) {
+            return 0;
+        }
+        let calls = self.waiting.iter().map(|Reverse(waiting)| &waiting.done);
+        calls
+            .filter(|done| done.place == Place::End && Rc::ptr_eq(&done.open, open))
+            .map(|done| done.length_bytes)
+            .sum()
     }
 
     /// When the earliest call began that is under way.
@@ -508,5 +524,162 @@ fn duplicate(number: i32, made: i32, closes_on_exec: bool, table: &mut Table) {
     match table.get(&number).and_then(|one| one.open.clone()) {
         Some(open) => drop(table.insert(made, Descriptor { open: Some(open), closes_on_exec })),
         None => drop(table.remove(&made)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROCESS: i32 = 100;
+
+    /// A machine where every process has one file open, `/old` as number 5 at byte 1000, and opens `/new` as 3 and a pipe as 4.
+    struct Machine;
+
+    impl Processes for Machine {
+        fn opened(&self, _: i32, descriptor: i32) -> Option<Opened> {
+            let name = match descriptor {
+                3 => "/new",
+                5 => "/old",
+                4 => return Some(Opened { path: None, ..Opened::without_name("".into()) }),
+                _ => return None,
+            };
+            let (position_bytes, size_bytes) = if descriptor == 5 { (1000, 5000) } else { (0, 300) };
+            Some(Opened { position_bytes, size_bytes, ..Opened::without_name(name.into()) })
+        }
+
+        fn all_opened(&self, process: i32) -> Vec<(i32, Opened)> {
+            vec![(5, self.opened(process, 5).unwrap())]
+        }
+
+        fn thread(&self, thread: i32) -> Option<(i32, String)> {
+            Some((if thread < 200 { PROCESS } else { thread }, "db".to_string()))
+        }
+    }
+
+    fn call(
+        tracker: &mut Tracker<Machine>,
+        at_ns: u64,
+        thread: i32,
+        call: Call,
+        arguments: [u64; 6],
+        result: i64,
+    ) {
+        tracker.take(&Event { at_ns, thread, what: What::Begin(call, arguments) });
+        tracker.take(&Event { at_ns: at_ns + 5, thread, what: What::End(call, result) });
+    }
+
+    /// Calls that came out: path, kind, place, bytes.
+    fn found(tracker: &mut Tracker<Machine>) -> Vec<(String, CallKind, Place, u64)> {
+        tracker.settle();
+        let done = std::iter::from_fn(|| tracker.next(u64::MAX));
+        let found = done.map(|done| {
+            let path = match &*done.open.identity.borrow() {
+                Identity::Known(opened) => opened.path.clone().unwrap_or_default().display().to_string(),
+                other => format!("{other:?}"),
+            };
+            (path, done.call, done.place, done.length_bytes)
+        });
+        found.collect()
+    }
+
+    fn tracker() -> Tracker<Machine> {
+        Tracker::of_threads(Machine, &[PROCESS], 0)
+    }
+
+    const READ: Call = Call::Io(CallKind::Read);
+    const WRITE: Call = Call::Io(CallKind::Write);
+
+    #[test]
+    fn positions_follow_reads_and_seeks_and_what_was_returned_counts() {
+        let mut tracker = tracker();
+        call(&mut tracker, 10, PROCESS, READ, [5, 0, 4096, 0, 0, 0], 100);
+        call(&mut tracker, 20, PROCESS, READ, [5, 0, 4096, 0, 0, 0], 4096);
+        call(&mut tracker, 30, PROCESS, Call::Seek, [5, 64, 0, 0, 0, 0], 64);
+        call(&mut tracker, 40, PROCESS, WRITE, [5, 0, 10, 0, 0, 0], 10);
+        call(&mut tracker, 50, PROCESS, READ, [5, 0, 10, 0, 0, 0], -5);
+        call(&mut tracker, 60, PROCESS, READ, [5, 0, 10, 0, 0, 0], 0);
+        call(&mut tracker, 70, PROCESS, Call::Io(CallKind::Pread), [5, 0, 10, 7, 0, 0], 10);
+        call(&mut tracker, 80, PROCESS, WRITE, [4, 0, 10, 0, 0, 0], 10);
+        let old = |kind, at, bytes| ("/old".to_string(), kind, Place::At(at), bytes);
+        let expected = [
+            old(CallKind::Read, 1000, 100),
+            old(CallKind::Read, 1100, 4096),
+            old(CallKind::Write, 64, 10),
+            old(CallKind::Pread, 7, 10),
+        ];
+        assert_eq!(found(&mut tracker), expected);
+    }
+
+    #[test]
+    fn forks_copy_descriptors_and_threads_share_them() {
+        let mut tracker = tracker();
+        let made = |task, flags| Event { at_ns: 1, thread: PROCESS, what: What::NewTask { task, flags } };
+        tracker.take(&made(101, CLONE_FILES | CLONE_THREAD));
+        tracker.take(&made(300, 0));
+        // The thread closes it for the process, and not for the child, which shares the position.
+        call(&mut tracker, 10, 300, READ, [5, 0, 8, 0, 0, 0], 8);
+        tracker.take(&Event { at_ns: 20, thread: 101, what: What::Begin(Call::Close, [5, 0, 0, 0, 0, 0]) });
+        call(&mut tracker, 30, 101, Call::Duplicate, [4, 0, 0, 0, 0, 0], 5);
+        call(&mut tracker, 40, PROCESS, Call::Io(CallKind::Fsync), [6, 0, 0, 0, 0, 0], 0);
+        call(&mut tracker, 50, 300, READ, [5, 0, 8, 0, 0, 0], 8);
+        let places: Vec<Place> = found(&mut tracker).into_iter().map(|(.., place, _)| place).collect();
+        assert_eq!(places, [Place::At(1000), Place::At(1008)]);
+    }
+
+    #[test]
+    fn what_closed_before_it_was_looked_at_has_no_name_and_appends_have_no_place_yet() {
+        const O_APPEND: u64 = 0o2000;
+        let mut tracker = tracker();
+        for at_ns in [10, 50] {
+            call(&mut tracker, at_ns, PROCESS, Call::OpenAt, [0, 0, O_APPEND, 0, 0, 0], 3);
+            call(&mut tracker, at_ns + 10, PROCESS, WRITE, [3, 0, 100, 0, 0, 0], 100);
+            if at_ns == 10 {
+                let close = What::Begin(Call::Close, [3, 0, 0, 0, 0, 0]);
+                tracker.take(&Event { at_ns: 30, thread: PROCESS, what: close });
+            }
+        }
+        tracker.settle();
+        let first = tracker.next(u64::MAX).unwrap();
+        assert!(matches!(*first.open.identity.borrow(), Identity::Unnamed) && first.place == Place::End);
+        let second = tracker.next(u64::MAX).unwrap();
+        let Identity::Known(opened) = &*second.open.identity.borrow() else { panic!("{second:?}") };
+        assert_eq!(opened.size_bytes, 200, "300 less what was appended");
+    }
+
+    #[test]
+    fn a_command_counts_from_its_execution_on() {
+        let mut tracker = Tracker::of_started(Machine, 50, 1);
+        let event = |at_ns, thread, what| Event { at_ns, thread, what };
+        tracker.take(&event(1, 50, What::NewTask { task: 300, flags: 0 }));
+        call(&mut tracker, 10, 50, READ, [5, 0, 8, 0, 0, 0], 8);
+        call(&mut tracker, 20, 300, READ, [5, 0, 8, 0, 0, 0], 8);
+        tracker.take(&event(30, 300, What::Executed { before: 300, program: "/bin/dd".to_string() }));
+        call(&mut tracker, 40, 300, READ, [5, 0, 16, 0, 0, 0], 16);
+        tracker.take(&event(50, 300, What::Ended));
+        assert_eq!(found(&mut tracker), [("/old".to_string(), CallKind::Read, Place::At(1000), 16)]);
+    }
+
+    #[test]
+    fn calls_come_in_the_order_in_which_they_began() {
+        let mut tracker = tracker();
+        tracker.take(&Event { at_ns: 1, thread: PROCESS, what: What::Begin(READ, [5, 0, 8, 0, 0, 0]) });
+        call(&mut tracker, 10, 101, Call::Io(CallKind::Fsync), [5, 0, 0, 0, 0, 0], 0);
+        assert!(tracker.next(tracker.horizon_ns()).is_none(), "the read began before");
+        tracker.take(&Event { at_ns: 30, thread: PROCESS, what: What::End(READ, 8) });
+        let kinds: Vec<CallKind> = found(&mut tracker).into_iter().map(|(_, kind, ..)| kind).collect();
+        assert_eq!(kinds, [CallKind::Read, CallKind::Fsync]);
+    }
+
+    #[test]
+    fn what_is_not_recorded_is_counted() {
+        let mut tracker = tracker();
+        call(&mut tracker, 10, PROCESS, Call::UringEnter, [7, 8, 0, 0, 0, 0], 8);
+        call(&mut tracker, 20, PROCESS, Call::Submit, [7, 8, 0, 0, 0, 0], 4);
+        call(&mut tracker, 30, PROCESS, Call::CopyRange, [5, 0, 9, 0, 0, 0], 10);
+        call(&mut tracker, 40, PROCESS, Call::Map, [0, 0, 1, 1, 5, 0], 0);
+        let LeftOut { io_uring, libaio, mappings, copies, unknown } = tracker.left_out;
+        assert_eq!([io_uring, libaio, mappings, copies, unknown], [8, 4, 1, 1, 0]);
+        assert_eq!(found(&mut tracker), []);
     }
 }

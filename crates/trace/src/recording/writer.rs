@@ -132,6 +132,14 @@ impl<W: Write> RecordingWriter<W> {
         found
     }
 
+    /// Writes what is buffered.
+    ///
+    /// # Errors
+    /// What the output returns.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+
     /// Writes the end and what is buffered.
     ///
     /// # Errors

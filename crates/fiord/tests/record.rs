@@ -1,0 +1,168 @@
+//! `fiord record`: programs with known calls, of which exactly these are in the recording.
+//!
+//! Invariant: files that must have their names are open before the program begins, or until it is recorded.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::FileExt as _;
+
+use fiord_testing::need;
+use serde_json::Value;
+
+use crate::common::schema::assert_documented;
+use crate::common::study::{as_ordinary_user, public};
+use crate::common::{Dir, Ran, assert_fits_terminal, finish, fiord, run, signal, start, until};
+
+/// Whether calls can be recorded here.
+fn recordable() -> Result<(), String> {
+    let dir = Dir::new();
+    let ran = run(dir.path(), "record -o r -- true");
+    if ran.status == Some(0) { Ok(()) } else { Err(ran.stderr.clone()) }
+}
+
+/// Lines of an iolog about the file of this name: action, offset, length.
+fn lines(iolog: &str, name: &str) -> Vec<String> {
+    let of_file = iolog.lines().filter_map(|line| line.split_once(' ')?.1.rsplit_once(&format!("/{name} ")));
+    of_file.map(|(_, action)| action.to_string()).filter(|action| action.contains(' ')).collect()
+}
+
+#[test]
+fn what_dd_does_is_what_is_recorded() {
+    need!(recordable());
+    let dir = Dir::new();
+    dir.write("a", vec![7; 50 * 4096 + 100]);
+    let mut record = fiord(dir.path(), "record -o r --as iolog -- dd bs=4k conv=fsync,notrunc status=none");
+    record.stdin(File::open(dir.join("a")).unwrap()).stdout(File::create(dir.join("b")).unwrap());
+    let status = record.status().unwrap();
+    assert!(status.success(), "{status}");
+    assert_eq!(fs::read(dir.join("a")).unwrap(), fs::read(dir.join("b")).unwrap());
+    let iolog = fs::read_to_string(dir.join("r")).unwrap();
+    let expected = |action: &str| {
+        let blocks = (0..50).map(|block| format!("{action} {} 4096", block * 4096));
+        blocks.chain([format!("{action} {} 100", 50 * 4096)]).collect::<Vec<String>>()
+    };
+    assert_eq!(lines(&iolog, "a"), expected("read"));
+    let mut written = expected("write");
+    written.push("sync 0 0".to_string());
+    assert_eq!(lines(&iolog, "b"), written);
+}
+
+#[test]
+fn the_counts_of_a_job_are_those_of_its_recording() {
+    need!(recordable());
+    let dir = Dir::new();
+    dir.write("data", vec![1; 8 << 20]);
+    let job = "--name=a --ioengine=psync --rw=randrw --bs=4k --filename=data --size=8m --fdatasync=8 \
+               --output-format=json --output=report";
+    let line = format!("record -o r --json -- {} {job}", env!("CARGO_BIN_EXE_fiord"));
+    let recorded = run(dir.path(), &line).assert_success().json();
+    assert_documented(&recorded, "record");
+    assert_eq!(recorded["lost_events"], 0, "{recorded:#}");
+    let report: Value = serde_json::from_slice(&fs::read(dir.join("report")).unwrap()).unwrap();
+    let job = &report["jobs"][0];
+    let model = run(dir.path(), "model r --json").assert_success().json();
+    assert_documented(&model, "model");
+    assert_eq!(model["form"], "recording");
+    let sections = model["sections"].as_array().unwrap();
+    let count = |section: &Value| {
+        let about = section["about"].as_str().unwrap().to_string();
+        let counted = |word: &str| {
+            let before = about.split_once(&format!(" {word}s ("))?.0;
+            before.rsplit(' ').next()?.parse::<u64>().ok()
+        };
+        (counted("read").unwrap_or(0), counted("write").unwrap_or(0))
+    };
+    // It may have been closed before its name could be read, on a busy machine.
+    let most = sections.iter().max_by_key(|section| count(section).0).unwrap();
+    let ios = |direction: &str| job[direction]["total_ios"].as_u64().unwrap();
+    assert_eq!(count(most), (ios("read"), ios("write")), "{most:#}");
+    let option = |name: &str| {
+        let options = most["options"].as_array().unwrap();
+        options.iter().find(|option| option["name"] == name).map(|option| option["value"].as_str().unwrap())
+    };
+    let found = ["ioengine", "direct", "sync", "rw", "bs", "fdatasync"].map(option);
+    let expected = [Some("psync"), Some("0"), None, Some("randrw"), Some("4k"), Some("8")];
+    assert_eq!(found, expected, "{most:#}");
+    let syncs = recorded["calls"].as_array().unwrap().iter().find(|one| one["kind"] == "datasync").unwrap();
+    assert_eq!(syncs["calls"], job["sync"]["total_ios"], "{recorded:#}");
+}
+
+#[test]
+fn a_process_that_runs_is_recorded_from_where_it_is() {
+    need!(recordable());
+    let dir = Dir::new();
+    let (mut log, table) = (File::create(dir.join("log")).unwrap(), File::create(dir.join("table")).unwrap());
+    log.write_all(&[1; 1000]).unwrap();
+    table.set_len(1 << 20).unwrap();
+    let this = std::process::id();
+    let running = start(fiord(dir.path(), &format!("record -o r --as iolog --json --pid {this}")));
+    until("the recording to begin", || {
+        let mut entries = fs::read_dir(dir.path()).unwrap().flatten();
+        entries.any(|entry| {
+            let is_output = entry.file_name().to_string_lossy().starts_with(".r.");
+            is_output && entry.metadata().is_ok_and(|found| found.len() > 0)
+        })
+    });
+    table.write_all_at(&[2; 512], 4096).unwrap();
+    log.write_all(&[1; 24]).unwrap();
+    log.seek(SeekFrom::Start(8)).unwrap();
+    log.write_all(&[1; 8]).unwrap();
+    log.sync_data().unwrap();
+    let mut back = File::open(dir.join("log")).unwrap();
+    back.read_exact(&mut [0; 16]).unwrap();
+    signal(running.0.id(), "INT");
+    let ran = finish(running);
+    ran.assert_status(130);
+    let iolog = fs::read_to_string(dir.join("r")).unwrap();
+    let of_log = lines(&iolog, "log");
+    assert_eq!(&of_log[..3], ["write 1000 24", "write 8 8", "datasync 0 0"], "{of_log:?}");
+    assert_eq!(lines(&iolog, "table"), ["write 4096 512"]);
+    drop(back);
+}
+
+#[test]
+fn names_are_replaced_and_the_recording_is_known_again() {
+    need!(recordable());
+    let dir = Dir::new();
+    dir.write("secret", vec![7; 4096]);
+    let mut record = fiord(dir.path(), "record -o r --anonymous -- dd bs=512 of=/dev/null status=none");
+    record.stdin(File::open(dir.join("secret")).unwrap());
+    assert!(record.status().unwrap().success());
+    let bytes = fs::read(dir.join("r")).unwrap();
+    let has = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(has("file-1") && !has("secret") && !has("status=none"));
+    // It is replaced, and a file of someone else is not.
+    run(dir.path(), "record -o r -- true").assert_success();
+    dir.write("mine", "text");
+    let refused = run(dir.path(), "record -o mine -- true");
+    assert_eq!((refused.status, fs::read(dir.join("mine")).unwrap()), (Some(2), b"text".to_vec()));
+    // A recording that is cut off is refused with its place.
+    dir.write("cut", &bytes[..bytes.len() - 3]);
+    let refused = run(dir.path(), "model cut");
+    assert!(refused.assert_status(1).stderr.contains("cut: byte "), "{refused:?}");
+}
+
+#[test]
+fn how_the_command_ended_is_told() {
+    need!(recordable());
+    let dir = Dir::new();
+    let failed: Ran = run(dir.path(), "record -o r --json -- false");
+    assert_eq!(failed.assert_success().json()["exit_status"], "exit status: 1");
+    let missing = run(dir.path(), "record -o r2 -- no-such-program");
+    assert!(missing.assert_status(1).stderr.contains("no-such-program: No such file"), "{missing:?}");
+    assert!(!dir.join("r2").exists());
+    let nobody = run(dir.path(), "record -o r2 --pid 4194999");
+    assert!(nobody.assert_status(1).stderr.contains("there is no such process"), "{nobody:?}");
+    let left: BTreeMap<_, _> =
+        fs::read_dir(dir.path()).unwrap().flatten().map(|one| (one.file_name(), ())).collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn without_privileges_it_says_what_to_do() {
+    let (dir, binary) = need!(public(&std::env::temp_dir()));
+    let ran = as_ordinary_user(&dir, &binary, "record -o r -- true");
+    assert!(ran.assert_status(1).stderr.contains("run as root"), "{ran:?}");
+    assert_fits_terminal(&ran.stdout);
+}

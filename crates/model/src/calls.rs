@@ -1,0 +1,83 @@
+//! Options that only a recording of fiord tells: by which calls, and how files were open.
+//!
+//! Invariant: nothing here is a guess.
+
+use fiord_trace::{CallKind, OpenFlags, Recorded};
+
+use crate::jobfile::Chosen;
+use crate::stream::{Stream, Told};
+
+/// Engines, what their calls are called, and which these are.
+const ENGINES: [(&str, &str, &[CallKind]); 5] = [
+    ("psync", "pread or pwrite", &[CallKind::Pread, CallKind::Pwrite]),
+    ("sync", "read or write", &[CallKind::Read, CallKind::Write]),
+    ("vsync", "readv or writev", &[CallKind::Readv, CallKind::Writev]),
+    ("pvsync", "preadv or pwritev", &[CallKind::Preadv, CallKind::Pwritev]),
+    ("pvsync2", "preadv2 or pwritev2", &[CallKind::Preadv2, CallKind::Pwritev2]),
+];
+
+/// The engine of a stream, and how it opens its file. Nothing of a trace that does not tell.
+pub(crate) fn add(stream: &Stream, add: &mut dyn FnMut(&'static str, String, String)) {
+    let Some(flags) = stream.identity.flags else { return };
+    let counted = |kinds: &[CallKind]| kinds.iter().map(|kind| stream.calls[*kind as usize]).sum::<u64>();
+    let all: u64 = ENGINES.iter().map(|(.., kinds)| counted(kinds)).sum();
+    // Of two that are as frequent, the first.
+    let most = ENGINES.iter().rev().max_by_key(|(.., kinds)| counted(kinds));
+    if let Some((engine, calls, kinds)) = most.filter(|_| all > 0) {
+        add("ioengine", (*engine).to_string(), format!("{} of {all} calls are {calls}", counted(kinds)));
+    }
+    let direct = flags.has(OpenFlags::DIRECT);
+    let why = if direct { "the file was open with O_DIRECT" } else { "the file was open without O_DIRECT" };
+    add("direct", u8::from(direct).to_string(), why.to_string());
+    for (flag, name, value) in [(OpenFlags::SYNC, "O_SYNC", "sync"), (OpenFlags::DSYNC, "O_DSYNC", "dsync")] {
+        if flags.has(flag) {
+            add("sync", value.to_string(), format!("the file was open with {name}"));
+        }
+    }
+}
+
+/// Options of all sections of a recording.
+pub(crate) fn global(recorded: &Recorded) -> Vec<Chosen> {
+    let mut processes: Vec<u32> = recorded.threads.iter().map(|thread| thread.process).collect();
+    processes.dedup();
+    let why = format!("its calls came from {} threads of one process", recorded.threads.len());
+    let is_one = processes.len() == 1 && recorded.threads.len() > 1;
+    is_one.then(|| Chosen { name: "thread", value: "1".to_string(), why }).into_iter().collect()
+}
+
+/// What a recording is of, and what is not in it, in sentences.
+pub(crate) fn about(recorded: &Recorded) -> Vec<String> {
+    let Recorded { head, threads, end } = recorded;
+    let mut about = vec![format!(
+        "Recorded of \"{}\" on {}, Linux {}: {} threads. Engines, O_DIRECT, syncs and threads are those of its calls.",
+        head.command,
+        head.host,
+        head.kernel,
+        threads.len(),
+    )];
+    let Some(end) = end else { return about };
+    let left = &end.left_out;
+    let missing = [
+        (end.lost_events, "events were lost"),
+        (left.io_uring, "requests of io_uring"),
+        (left.libaio, "requests of io_submit"),
+        (left.mappings, "mappings of files"),
+        (left.copies, "calls of copy_file_range or sendfile"),
+        (left.unknown, "calls on files that could not be told"),
+    ];
+    let missing = missing.iter().filter(|(count, _)| *count > 0);
+    let missing: Vec<String> = missing.map(|(count, what)| format!("{count} {what}")).collect();
+    if !missing.is_empty() {
+        about.push(format!("Not in the recording, and so not in here: {}.", missing.join(", ")));
+    }
+    about
+}
+
+/// What a reader tells of the entry that it has just read.
+pub fn told<R: std::io::BufRead>(reader: &fiord_trace::Reader<R>) -> Told {
+    Told {
+        process: reader.process(),
+        in_flight: reader.in_flight(),
+        call: reader.recorded_io().map(|io| (io.call, io.flags)),
+    }
+}
