@@ -2,7 +2,9 @@
 //!
 //! Invariant: nothing here is a guess.
 
-use fiord_trace::{CallKind, OpenFlags, Recorded};
+use std::collections::BTreeSet;
+
+use fiord_trace::{CallKind, OpenFlags, Recorded, Thread};
 
 use crate::jobfile::Chosen;
 use crate::stream::{Stream, Told};
@@ -38,22 +40,20 @@ pub(crate) fn add(stream: &Stream, add: &mut dyn FnMut(&'static str, String, Str
 
 /// Options of all sections of a recording.
 pub(crate) fn global(recorded: &Recorded) -> Vec<Chosen> {
-    let mut processes: Vec<u32> = recorded.threads.iter().map(|thread| thread.process).collect();
-    processes.dedup();
-    let why = format!("its calls came from {} threads of one process", recorded.threads.len());
-    let is_one = processes.len() == 1 && recorded.threads.len() > 1;
+    let distinct =
+        |number: fn(&Thread) -> u32| recorded.threads.iter().map(number).collect::<BTreeSet<u32>>().len();
+    let (processes, threads) = (distinct(|thread| thread.process), distinct(|thread| thread.thread));
+    let why = format!("its calls came from {threads} threads of one process");
+    let is_one = processes == 1 && threads > 1;
     is_one.then(|| Chosen { name: "thread", value: "1".to_string(), why }).into_iter().collect()
 }
 
 /// What a recording is of, and what is not in it, in sentences.
 pub(crate) fn about(recorded: &Recorded) -> Vec<String> {
-    let Recorded { head, threads, end } = recorded;
+    let Recorded { head, end, .. } = recorded;
     let mut about = vec![format!(
-        "Recorded of \"{}\" on {}, Linux {}: {} threads. Engines, O_DIRECT, syncs and threads are those of its calls.",
-        head.command,
-        head.host,
-        head.kernel,
-        threads.len(),
+        "Recorded of \"{}\" on {}, Linux {}. Engines, O_DIRECT, O_SYNC and threads are those of its calls.",
+        head.command, head.host, head.kernel,
     )];
     let Some(end) = end else { return about };
     let left = &end.left_out;
@@ -79,5 +79,39 @@ pub fn told<R: std::io::BufRead>(reader: &fiord_trace::Reader<R>) -> Told {
         process: reader.process(),
         in_flight: reader.in_flight(),
         call: reader.recorded_io().map(|io| (io.call, io.flags)),
+        duration_ns: reader.recorded_io().map_or(0, |io| io.duration_ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::Identity;
+
+    fn chosen(flags: OpenFlags, calls: &[(CallKind, u64)]) -> Vec<(&'static str, String)> {
+        let mut stream = Stream::new(Identity { file: 0, process: Some(1), flags: Some(flags) });
+        calls.iter().for_each(|(kind, count)| stream.calls[*kind as usize] = *count);
+        let mut options = Vec::new();
+        add(&stream, &mut |name, value, _| options.push((name, value)));
+        options
+    }
+
+    #[test]
+    fn the_most_frequent_calls_choose_the_engine_and_flags_the_rest() {
+        let direct = OpenFlags::DIRECT.with(OpenFlags::DSYNC);
+        let found = chosen(direct, &[(CallKind::Pwritev, 9), (CallKind::Write, 3), (CallKind::Fsync, 99)]);
+        let expected = [("ioengine", "pvsync"), ("direct", "1"), ("sync", "dsync")];
+        assert_eq!(found, expected.map(|(name, value)| (name, value.to_string())));
+        assert_eq!(chosen(OpenFlags::default(), &[(CallKind::Fsync, 1)]), [("direct", "0".to_string())]);
+    }
+
+    #[test]
+    fn threads_of_one_process_are_threads() {
+        let thread = |process, thread| Thread { process, thread, name: String::new() };
+        let global =
+            |threads: &[Thread]| global(&Recorded { threads: threads.to_vec(), ..Recorded::default() }).len();
+        assert_eq!(global(&[thread(1, 1), thread(1, 2)]), 1);
+        assert_eq!(global(&[thread(1, 1), thread(1, 1)]), 0, "before and after it executed another program");
+        assert_eq!(global(&[thread(1, 1), thread(2, 2)]), 0);
     }
 }

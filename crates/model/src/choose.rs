@@ -44,7 +44,8 @@ impl Origin<'_> {
         let Some(number) = stream.identity.process else { return String::new() };
         match self.recorded {
             Some(recorded) => {
-                let thread = recorded.threads.iter().find(|thread| thread.thread == number);
+                // The last program that it executed.
+                let thread = recorded.threads.iter().rfind(|thread| thread.thread == number);
                 let name = thread.map_or("", |thread| thread.name.as_str());
                 format!(", thread {number} of {name}")
             }
@@ -216,7 +217,14 @@ impl Part<'_> {
             files => format!(" and {} more", files - 1),
         };
         let file = origin.file(self.stream.identity.file);
-        format!("{file}{others}{process}: {}", what.join(", "))
+        let busy = match self.stream.busy_share() {
+            Some(share) if timing::waits_for_storage(self.stream) => format!(
+                "; in these calls for {:.0} % of the time, and so as fast as the storage allows",
+                share * 100.0
+            ),
+            _ => String::new(),
+        };
+        format!("{file}{others}{process}: {}{busy}", what.join(", "))
     }
 
     fn sizes(&self) -> Vec<Sizes> {

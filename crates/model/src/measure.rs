@@ -10,6 +10,11 @@ use fiord_trace::{Entry as Traced, OpenFlags};
 use crate::stream::{Identity, Stream, Told};
 use crate::touched::Sampling;
 
+/// Of all operations and bytes, a stream with less hardly counts.
+const SMALL_SHARE: f64 = 0.001;
+/// What those may be together.
+const ALL_SMALL_SHARE: f64 = 0.02;
+
 /// What was measured of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Measurement {
@@ -52,6 +57,36 @@ impl Measurement {
     /// Operations of any kind.
     pub fn operations(&self) -> u64 {
         self.operations
+    }
+
+    /// Without the streams that hardly count, such as what is read to start a program; and how many streams and operations
+    /// these were. All are kept if those together are more than a little.
+    #[must_use]
+    pub fn without_small(&self) -> (Measurement, usize, u64) {
+        let counted = |stream: &Stream| {
+            let syncs: u64 = stream.syncs.iter().map(|syncs| syncs.count).sum();
+            let bytes: u64 = stream.tracks.iter().map(|track| track.bytes).sum();
+            (stream.ios() + syncs, bytes)
+        };
+        let sum = |streams: &[&Stream]| {
+            let each = streams.iter().map(|stream| counted(stream));
+            each.fold((0, 0), |(operations, bytes), one| (operations + one.0, bytes + one.1))
+        };
+        let all = sum(&self.streams.iter().collect::<Vec<_>>());
+        let is_part = |part: (u64, u64), share: f64| {
+            part.0 as f64 <= all.0 as f64 * share && part.1 as f64 <= all.1 as f64 * share
+        };
+        let is_small = |stream: &&Stream| is_part(counted(stream), SMALL_SHARE);
+        let small: Vec<&Stream> = self.streams.iter().filter(is_small).collect();
+        if !is_part(sum(&small), ALL_SMALL_SHARE) {
+            return (self.clone(), 0, 0);
+        }
+        let mut rest = self.clone();
+        rest.streams.retain(|stream| !is_small(&stream));
+        rest.known.clear();
+        let operations = sum(&small).0;
+        rest.operations -= operations;
+        (rest, small.len(), operations)
     }
 
     /// With the streams put together that do the same kind of thing: for people, who want few sections.
@@ -103,5 +138,33 @@ impl Class {
         };
         let is_synced = stream.syncs.iter().any(|syncs| syncs.count > 0);
         Class { orders: [0, 1, 2].map(order), is_synced, flags: stream.identity.flags }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fiord_trace::EntryKind;
+
+    fn measured(ios: &[(u32, u64)]) -> Measurement {
+        let mut measured = Measurement::default();
+        for (file, count) in ios {
+            for number in 0..*count {
+                let offset_bytes = number * 4096;
+                let (kind, length_bytes) = (EntryKind::Write, 4096);
+                let entry = Traced { at_ns: number, file: *file, kind, offset_bytes, length_bytes };
+                measured.add(&entry, &Told::default());
+            }
+        }
+        measured
+    }
+
+    #[test]
+    fn streams_that_hardly_count_are_left_out_unless_they_are_many() {
+        let (rest, streams, operations) = measured(&[(0, 3), (1, 5000), (2, 1)]).without_small();
+        assert_eq!((rest.streams().len(), rest.operations(), streams, operations), (1, 5000, 2, 4));
+        let many: Vec<(u32, u64)> = (0..2000).map(|file| (file, 1)).collect();
+        let (rest, streams, _) = measured(&many).without_small();
+        assert_eq!((rest.streams().len(), streams), (2000, 0));
     }
 }

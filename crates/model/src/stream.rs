@@ -62,6 +62,8 @@ pub struct Told {
     pub in_flight: Option<u32>,
     /// By which call, and how its file was open.
     pub call: Option<(CallKind, OpenFlags)>,
+    /// How long the call took; 0 where the trace does not tell.
+    pub duration_ns: u64,
 }
 
 /// What a stream does.
@@ -89,6 +91,8 @@ pub struct Stream {
     pub rewritten_trims: u64,
     /// Requests in flight after each I/O, where the trace tells it.
     pub depths: Counted,
+    /// Time in calls, where the trace tells it.
+    pub busy_ns: u64,
     /// Calls of each kind, in the order of [`CallKind::ALL`], where the trace tells it.
     pub calls: [u64; CallKind::ALL.len()],
     last_transfer: Option<EntryKind>,
@@ -110,6 +114,7 @@ impl Stream {
             switches: 0,
             rewritten_trims: 0,
             depths: Counted::default(),
+            busy_ns: 0,
             calls: [0; CallKind::ALL.len()],
             last_transfer: None,
             last_trim: None,
@@ -120,6 +125,7 @@ impl Stream {
     pub(crate) fn add(&mut self, number: u64, entry: &Entry, told: &Told, sampling: &mut Sampling) {
         if let Some((call, _)) = told.call {
             self.calls[call as usize] += 1;
+            self.busy_ns = self.busy_ns.saturating_add(told.duration_ns);
         }
         if let Some(sync) = SYNCS.iter().position(|kind| *kind == entry.kind) {
             let writes = self.tracks[1].ios;
@@ -157,6 +163,12 @@ impl Stream {
     /// End of what was touched.
     pub fn end_bytes(&self) -> u64 {
         self.tracks.iter().map(|track| track.end_bytes).max().unwrap_or(0)
+    }
+
+    /// How much of its time one thread spent in its calls, 0 to 1; `None` where the trace does not tell.
+    pub fn busy_share(&self) -> Option<f64> {
+        let is_one = self.identity.flags.is_some() && self.files == 1;
+        is_one.then(|| (self.busy_ns as f64 / self.all_arrivals.span_ns().max(1) as f64).min(1.0))
     }
 
     /// The first and the last operation of the trace among its I/Os.

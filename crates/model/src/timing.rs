@@ -1,7 +1,7 @@
 //! When the I/Os of a section are issued: rates, bursts, a later start, depth.
 //!
-//! Invariant: a trace of calls does not tell a program that waits from one that is slow, so that a rate is always said to be
-//! what was seen.
+//! Invariant: a trace without the durations of calls does not tell a program that waits from a storage that is slow, so that a
+//! rate is always said to be what was seen; of one with them there is no rate where the program waited for the storage.
 
 use crate::arrivals::Arrivals;
 use crate::pattern::{Mix, READ, WRITE};
@@ -13,6 +13,8 @@ const AT_ONCE_NS: f64 = 50_000.0;
 const GAPS_MIN: u64 = 50;
 /// Nor with a shorter recording, whose pauses may be those of a busy machine.
 const SPAN_NS_MIN: u64 = 500_000_000;
+/// Who spends so much of the time in calls goes as fast as the storage allows.
+const BUSY_SHARE_MIN: f64 = 0.8;
 /// Variations of times between I/Os that are those of independent arrivals.
 const INDEPENDENT: std::ops::Range<f64> = 0.7..1.5;
 /// A section that starts later than this gets a delay.
@@ -37,6 +39,9 @@ pub(crate) fn add(stream: &Stream, mix: Mix, add: &mut dyn FnMut(&'static str, S
         let ms = arrivals.first_ns() / 1_000_000;
         add("startdelay", format!("{ms}ms"), "when its first I/O came".to_string());
     }
+    if waits_for_storage(stream) {
+        return;
+    }
     if arrivals.gaps() < GAPS_MIN || arrivals.span_ns() < SPAN_NS_MIN {
         return;
     }
@@ -48,6 +53,11 @@ pub(crate) fn add(stream: &Stream, mix: Mix, add: &mut dyn FnMut(&'static str, S
     } else if arrivals.mean_ns() >= AT_ONCE_NS {
         rates(stream, mix, arrivals, add);
     }
+}
+
+/// Whether its thread was in its calls nearly all the time.
+pub(crate) fn waits_for_storage(stream: &Stream) -> bool {
+    stream.busy_share().is_some_and(|share| share >= BUSY_SHARE_MIN)
 }
 
 fn rates(stream: &Stream, mix: Mix, arrivals: &Arrivals, add: &mut dyn FnMut(&'static str, String, String)) {

@@ -140,11 +140,19 @@ impl Traced {
 
     /// The model of it.
     fn modelled(&self, is_compact: bool) -> Result<Modelled, String> {
-        let compacted = is_compact.then(|| self.measured.clone().compact());
-        let measured = compacted.as_ref().unwrap_or(&self.measured);
+        let (main, small_streams, small_operations) = match self.recorded {
+            Some(_) => self.measured.without_small(),
+            None => (self.measured.clone(), 0, 0),
+        };
+        let measured = &if is_compact { main.compact() } else { main };
         let Traced { name, files, is_blktrace, recorded, .. } = self;
         let origin = Origin { name, files, is_blktrace: *is_blktrace, recorded: recorded.as_ref() };
         let mut job_file = job_file(measured, &origin);
+        if small_streams > 0 {
+            job_file.about.push(format!(
+                "Left out: {small_streams} streams that hardly count, of {small_operations} operations together."
+            ));
+        }
         let operations_max = measured.operations().saturating_mul(2).saturating_add(1000);
         let own = own::measure(&job_file, ENGINES, operations_max).map_err(|why| {
             format!(

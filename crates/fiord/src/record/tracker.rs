@@ -463,16 +463,9 @@ impl<P: Processes> Tracker<P> {
     pub(super) fn settle(&mut self) {
         self.opens = false;
         for (process, number, open) in std::mem::take(&mut self.unnamed) {
-            // Its table has it, and maybe a copy of that.
-            let tables = self.states.values().filter(|state| state.task.process == process);
-            let is_open = tables.map(|state| &state.table).any(|table| {
-                table
-                    .borrow()
-                    .get(&number)
-                    .and_then(|one| one.open.as_ref())
-                    .is_some_and(|one| Rc::ptr_eq(one, &open))
-            });
-            let found = is_open.then(|| self.processes.opened(process, number)).flatten();
+            let found = self
+                .holder(process, number, &open)
+                .and_then(|(process, number)| self.processes.opened(process, number));
             open.identity.replace(match found {
                 Some(mut opened) if opened.path.is_some() => {
                     // What was appended before it was looked at comes after the size that it had.
@@ -483,6 +476,20 @@ impl<P: Processes> Tracker<P> {
                 None => Identity::Unnamed,
             });
         }
+    }
+
+    /// Who has a file open, and by which number: that by which it was opened, or a duplicate, as shells make them.
+    fn holder(&self, process: i32, number: i32, open: &Rc<OpenFile>) -> Option<(i32, i32)> {
+        let is_it = |one: &Descriptor| one.open.as_ref().is_some_and(|one| Rc::ptr_eq(one, open));
+        let of_process = self.states.values().find(|state| state.task.process == process);
+        if of_process.is_some_and(|state| state.table.borrow().get(&number).is_some_and(is_it)) {
+            return Some((process, number));
+        }
+        self.states.values().find_map(|state| {
+            let table = state.table.borrow();
+            let (number, _) = table.iter().find(|(_, one)| is_it(one))?;
+            Some((state.task.process, *number))
+        })
     }
 
     /// Bytes of the calls that wait and appended to this open file.
