@@ -193,10 +193,16 @@ fn remove_left(instances: &Path) {
     for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
-        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+        if process.is_some_and(has_ended) {
             drop(TraceInstance { directory: entry.path(), _mount: None });
         }
     }
+}
+
+/// Whether a process has ended, also if nobody has waited for it.
+fn has_ended(process: u32) -> bool {
+    let program = fs::read_link(format!("/proc/{process}/exe"));
+    program.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 #[cfg(test)]
@@ -215,6 +221,17 @@ mod tests {
         fs::create_dir(&dead).unwrap();
         remove_left(directory.parent().unwrap());
         assert!(!dead.exists() && directory.exists());
+        // One that has ended and was not waited for.
+        let mut child = Command::new("true").stdout(std::process::Stdio::piped()).spawn().unwrap();
+        std::io::Read::read_to_end(child.stdout.as_mut().unwrap(), &mut Vec::new()).unwrap();
+        while !has_ended(child.id()) {
+            std::thread::yield_now();
+        }
+        let unwaited = directory.with_file_name(format!("{PREFIX}{}", child.id()));
+        fs::create_dir(&unwaited).unwrap();
+        remove_left(directory.parent().unwrap());
+        assert!(!unwaited.exists() && directory.exists());
+        child.wait().unwrap();
         instance.enable("sched", "sched_process_exec", "0").unwrap();
         instance.start().unwrap();
         assert!(Command::new("true").status().unwrap().success());

@@ -85,8 +85,9 @@ impl Processes for Proc {
 
 /// What the kernel records.
 pub(crate) struct Tracing {
-    instance: TraceInstance,
+    /// Closed before the instance is removed, which is in use while they are open.
     pages: TracePages,
+    instance: TraceInstance,
     formats: Formats,
 }
 
