@@ -107,7 +107,11 @@ impl Invocation for Options {
             (false, false) => drop(arguments::print(text(&outcome, &missing))?),
             // Standard output is the command's.
             (false, true) if fiord_sys::tty::stderr_is_terminal() => say(&text(&outcome, &missing)),
-            (false, true) => missing.iter().for_each(|one| say(&format!("fiord record: {one}\n"))),
+            (false, true) => {
+                // Files without a name are in it.
+                let missing = record::missing(&outcome.end, 0);
+                missing.iter().for_each(|one| say(&format!("fiord record: {one}\n")));
+            }
         }
         let stopped = signal::stop_requested().filter(|_| outcome.status.is_none());
         Ok(ExitCode::from(stopped.map_or(status::SUCCESS, status::of_signal)))

@@ -42,6 +42,8 @@ pub(super) enum Call {
     Submit,
     /// `mmap` of a file, shared.
     Map,
+    /// `unshare` of the table of descriptors.
+    Unshare,
 }
 
 /// A call as the kernel names it, what of it is recorded, and whether its end is.
@@ -61,7 +63,7 @@ const fn begun(name: &'static str, call: Call, filter: &'static str) -> TracedCa
 }
 
 /// All calls that are traced, where the kernel has them.
-pub(super) const CALLS: [TracedCall; 32] = [
+pub(super) const CALLS: [TracedCall; 33] = [
     traced("read", Call::Io(CallKind::Read)),
     traced("write", Call::Io(CallKind::Write)),
     traced("pread64", Call::Io(CallKind::Pread)),
@@ -100,6 +102,7 @@ pub(super) const CALLS: [TracedCall; 32] = [
     traced("io_submit", Call::Submit),
     // The C library shares small tables of its own.
     begun("mmap", Call::Map, "flags & 1 && (prot & 2 || len >= 1048576)"),
+    TracedCall { name: "unshare", call: Call::Unshare, filter: "unshare_flags & 1024", has_end: true },
     traced("sendfile", Call::SendFile),
 ];
 

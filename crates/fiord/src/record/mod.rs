@@ -70,8 +70,8 @@ pub(crate) struct Outcome {
 struct Proc;
 
 impl Processes for Proc {
-    fn opened(&self, process: i32, descriptor: i32) -> Option<Opened> {
-        descriptors::opened(process, descriptor).ok()
+    fn opened(&self, thread: i32, descriptor: i32) -> Option<Opened> {
+        descriptors::opened(thread, descriptor).ok()
     }
 
     fn all_opened(&self, process: i32) -> Vec<(i32, Opened)> {

@@ -32,8 +32,8 @@ const CLOSE_RANGE_CLOEXEC: u64 = 4;
 
 /// What is asked about processes.
 pub(super) trait Processes {
-    /// The open file of a process that has this number.
-    fn opened(&self, process: i32, descriptor: i32) -> Option<Opened>;
+    /// The open file of a thread, which may have a table of its own, that has this number.
+    fn opened(&self, thread: i32, descriptor: i32) -> Option<Opened>;
     /// All open files of a process.
     fn all_opened(&self, process: i32) -> Vec<(i32, Opened)>;
     /// The process of a thread, and the thread's name.
@@ -245,10 +245,10 @@ impl<P: Processes> Tracker<P> {
                     self.adopt(thread);
                 }
                 let Some(state) = self.states.get(&thread).filter(|state| !state.is_waiting) else { return };
-                let (table, process) = (Rc::clone(&state.table), state.task.process);
+                let table = Rc::clone(&state.table);
                 // One on a connection may wait for hours, and nothing may wait for it.
                 let matters = match call {
-                    Call::Io(_) => self.find(process, arguments[0] as i32, &mut table.borrow_mut()).is_some(),
+                    Call::Io(_) => self.find(thread, arguments[0] as i32, &mut table.borrow_mut()).is_some(),
                     _ => true,
                 };
                 if let Some(state) = self.states.get_mut(&thread) {
@@ -259,6 +259,10 @@ impl<P: Processes> Tracker<P> {
             What::End(call, result) => {
                 let Some(state) = self.states.get_mut(&thread) else { return };
                 let Some((begun, arguments, begin_ns)) = state.under_way.take() else { return };
+                if begun == Call::Unshare && *result == 0 {
+                    let own = state.table.borrow().clone();
+                    state.table = Rc::new(RefCell::new(own));
+                }
                 if begun == *call && *result >= 0 && event.at_ns >= self.began_ns {
                     let (task, table) = (Rc::clone(&state.task), Rc::clone(&state.table));
                     let call = Ended {
@@ -347,16 +351,16 @@ impl<P: Processes> Tracker<P> {
         let number = arguments[0] as i32;
         match call {
             Call::Io(kind) => self.io(kind, ended, table),
-            Call::Open => self.opened(made, OpenedHow::of(arguments[1] as i32), task.process, table),
-            Call::OpenAt => self.opened(made, OpenedHow::of(arguments[2] as i32), task.process, table),
+            Call::Open => self.opened(made, OpenedHow::of(arguments[1] as i32), task.thread, table),
+            Call::OpenAt => self.opened(made, OpenedHow::of(arguments[2] as i32), task.thread, table),
             // Its flags are in the memory of the program.
             Call::OpenAt2 => {
                 table.remove(&made);
-                self.find(task.process, made, table);
+                self.find(task.thread, made, table);
             }
-            Call::Create => self.opened(made, OpenedHow::created(), task.process, table),
+            Call::Create => self.opened(made, OpenedHow::created(), task.thread, table),
             Call::Seek => {
-                if let Some(open) = self.find(task.process, number, table) {
+                if let Some(open) = self.find(task.thread, number, table) {
                     open.position_bytes.set(result);
                 }
             }
@@ -366,24 +370,23 @@ impl<P: Processes> Tracker<P> {
                 duplicate(number, made, arguments[1] == F_DUPFD_CLOEXEC, table);
             }
             Call::Truncate => {
-                if let Some(open) = self.find(task.process, number, table) {
+                if let Some(open) = self.find(task.thread, number, table) {
                     let flags = OpenFlags::default();
                     self.wait(ended, open, CallKind::PunchHole, flags, Place::Resize, arguments[1]);
                 }
             }
             Call::CopyRange | Call::SendFile => {
                 let other = if call == Call::CopyRange { arguments[2] } else { arguments[1] } as i32;
-                let is_file =
-                    [number, other].iter().any(|one| self.find(task.process, *one, table).is_some());
+                let is_file = [number, other].iter().any(|one| self.find(task.thread, *one, table).is_some());
                 self.left_out.copies += u64::from(is_file);
             }
             Call::UringEnter => self.left_out.io_uring += result,
             Call::Submit => self.left_out.libaio += result,
-            Call::Close | Call::CloseRange | Call::Control | Call::Map => {}
+            Call::Close | Call::CloseRange | Call::Control | Call::Map | Call::Unshare => {}
         }
     }
 
-    fn opened(&mut self, number: i32, how: OpenedHow, process: i32, table: &mut Table) {
+    fn opened(&mut self, number: i32, how: OpenedHow, thread: i32, table: &mut Table) {
         let identity = if how.without_io { Identity::Other } else { Identity::New };
         let open = Rc::new(OpenFile {
             position_bytes: Cell::new(0),
@@ -392,14 +395,14 @@ impl<P: Processes> Tracker<P> {
         });
         self.opens = true;
         if !how.without_io {
-            self.unnamed.push((process, number, Rc::clone(&open)));
+            self.unnamed.push((thread, number, Rc::clone(&open)));
         }
         table.insert(number, Descriptor { open: Some(open), closes_on_exec: how.closes_on_exec });
     }
 
     /// The open file of a number; one that is not known is looked at, once.
-    fn find(&self, process: i32, number: i32, table: &mut Table) -> Option<Rc<OpenFile>> {
-        let one = table.entry(number).or_insert_with(|| match self.processes.opened(process, number) {
+    fn find(&self, thread: i32, number: i32, table: &mut Table) -> Option<Rc<OpenFile>> {
+        let one = table.entry(number).or_insert_with(|| match self.processes.opened(thread, number) {
             Some(opened) => descriptor(opened),
             None => Descriptor { open: None, closes_on_exec: false },
         });
@@ -409,7 +412,7 @@ impl<P: Processes> Tracker<P> {
     fn io(&mut self, kind: CallKind, ended: Ended, table: &mut Table) {
         use CallKind as C;
         let Ended { arguments, result, .. } = ended;
-        let Some(open) = self.find(ended.task.process, arguments[0] as i32, table) else { return };
+        let Some(open) = self.find(ended.task.thread, arguments[0] as i32, table) else { return };
         let mut flags = open.flags.get();
         let by_position = || {
             let at = open.position_bytes.get();
@@ -462,10 +465,10 @@ impl<P: Processes> Tracker<P> {
     /// Asks which files were opened, of those that are still open, after all events up to now were taken.
     pub(super) fn settle(&mut self) {
         self.opens = false;
-        for (process, number, open) in std::mem::take(&mut self.unnamed) {
+        for (thread, number, open) in std::mem::take(&mut self.unnamed) {
             let found = self
-                .holder(process, number, &open)
-                .and_then(|(process, number)| self.processes.opened(process, number));
+                .holder(thread, number, &open)
+                .and_then(|(thread, number)| self.processes.opened(thread, number));
             open.identity.replace(match found {
                 Some(mut opened) if opened.path.is_some() => {
                     // What was appended before it was looked at comes after the size that it had.
@@ -479,16 +482,16 @@ impl<P: Processes> Tracker<P> {
     }
 
     /// Who has a file open, and by which number: that by which it was opened, or a duplicate, as shells make them.
-    fn holder(&self, process: i32, number: i32, open: &Rc<OpenFile>) -> Option<(i32, i32)> {
+    fn holder(&self, thread: i32, number: i32, open: &Rc<OpenFile>) -> Option<(i32, i32)> {
         let is_it = |one: &Descriptor| one.open.as_ref().is_some_and(|one| Rc::ptr_eq(one, open));
-        let of_process = self.states.values().find(|state| state.task.process == process);
-        if of_process.is_some_and(|state| state.table.borrow().get(&number).is_some_and(is_it)) {
-            return Some((process, number));
+        let state = self.states.get(&thread);
+        if state.is_some_and(|state| state.table.borrow().get(&number).is_some_and(is_it)) {
+            return Some((thread, number));
         }
         self.states.values().find_map(|state| {
             let table = state.table.borrow();
             let (number, _) = table.iter().find(|(_, one)| is_it(one))?;
-            Some((state.task.process, *number))
+            Some((state.task.thread, *number))
         })
     }
 
@@ -628,6 +631,10 @@ mod tests {
         call(&mut tracker, 10, 300, READ, [5, 0, 8, 0, 0, 0], 8);
         tracker.take(&Event { at_ns: 20, thread: 101, what: What::Begin(Call::Close, [5, 0, 0, 0, 0, 0]) });
         call(&mut tracker, 30, 101, Call::Duplicate, [4, 0, 0, 0, 0, 0], 5);
+        tracker.take(&made(102, CLONE_FILES | CLONE_THREAD));
+        call(&mut tracker, 35, 102, Call::Unshare, [CLONE_FILES, 0, 0, 0, 0, 0], 0);
+        call(&mut tracker, 36, 102, Call::OpenAt, [0; 6], 3);
+        call(&mut tracker, 38, PROCESS, Call::Io(CallKind::Pread), [3, 0, 8, 0, 0, 0], -9);
         call(&mut tracker, 40, PROCESS, Call::Io(CallKind::Fsync), [6, 0, 0, 0, 0, 0], 0);
         call(&mut tracker, 50, 300, READ, [5, 0, 8, 0, 0, 0], 8);
         let places: Vec<Place> = found(&mut tracker).into_iter().map(|(.., place, _)| place).collect();
