@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use crate::stage::{self, Share, StageResult, Stages};
 use crate::{
-    browser, compat, dist, fleet, fmt, fuzz, guest, install, instructions, mutants, repo, servers,
+    arm, browser, compat, dist, fleet, fmt, fuzz, guest, install, instructions, mutants, repo, servers,
     stage_times, targets, test_run, tidy, unused, wheel,
 };
 
@@ -48,6 +48,7 @@ const STAGES: &[Stage] = &[
     Stage("unused", Alone, |_| StageResult::of(unused::run())),
     Stage("doc", Alone, |_| doc()),
     Stage("targets", Alone, |_| targets::stage()),
+    Stage("arm", Alone, |gate| gate.with_binary(arm::stage)),
     Stage("instructions", Alone, |_| match compat::build(true) {
         Ok(binary) => instructions::stage(&binary),
         Err(why) => StageResult::of(Err(why)),

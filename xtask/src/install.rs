@@ -6,7 +6,7 @@
 use std::process::{Command, Stdio};
 
 use crate::dist::binary;
-use crate::{guest, repo, stage, targets};
+use crate::{arm, guest, repo, stage, targets};
 
 /// A Debian package, and a file whose presence shows that it is installed.
 type Package = (&'static str, &'static str);
@@ -119,6 +119,9 @@ pub fn run(stages: &[&str]) -> Result<(), String> {
     }
     if is_chosen("dist") {
         static_target();
+    }
+    if is_chosen("arm") {
+        arm::install();
     }
     if is_chosen("targets") {
         targets::install();

@@ -3,6 +3,7 @@
 //! Invariant: a chore exits with 0 only if everything it checked is in order.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore prints to the terminal")]
 
+mod arm;
 mod bench;
 mod browser;
 mod ci;

@@ -71,8 +71,12 @@ pub fn stage() -> StageResult {
 /// Installs the standard libraries, and the C compilers (as root, or through sudo).
 pub fn install() {
     install::packages(PACKAGES);
-    let targets = TARGETS.map(|(target, _)| target);
-    let added = stage::command(repo::command("rustup", &[&["target", "add"], &targets[..]].concat()));
+    add(&TARGETS.map(|(target, _)| target));
+}
+
+/// Adds Rust's standard library for each target.
+pub fn add(targets: &[&str]) {
+    let added = stage::command(repo::command("rustup", &[&["target", "add"], targets].concat()));
     if let Err(why) = added {
         println!("install: {why}; the targets that are missing will be skipped");
     }
@@ -80,7 +84,7 @@ pub fn install() {
 
 /// Compiles the crates of the product for a target, as far as a check does.
 fn check(target: &str, compiler: &str) -> StageResult {
-    if let Err(why) = needs(target, compiler) {
+    if let Err(why) = needs(target, compiler, PACKAGES) {
         return StageResult::Skipped(why);
     }
     let mut cargo = repo::cargo(&["check", "--quiet", "-p", "fiord", "--target", target]);
@@ -89,8 +93,8 @@ fn check(target: &str, compiler: &str) -> StageResult {
     StageResult::of(stage::command(cargo))
 }
 
-/// What a check for the target needs; the error says what is missing and how to get it.
-fn needs(target: &str, compiler: &str) -> Result<(), String> {
+/// What compiling for the target needs; the error says what is missing and how to get it: of these packages.
+pub fn needs(target: &str, compiler: &str, packages: &[(&str, &str)]) -> Result<(), String> {
     let library = repo::output_of(repo::command("rustc", &["--print", "target-libdir", "--target", target]));
     if !library.is_ok_and(|directory| std::path::Path::new(directory.trim()).is_dir()) {
         return Err(format!("{target} needs Rust's standard library for it: rustup target add {target}"));
@@ -98,7 +102,7 @@ fn needs(target: &str, compiler: &str) -> Result<(), String> {
     let mut trial = Command::new(compiler);
     trial.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     if !trial.status().is_ok_and(|status| status.success()) {
-        let package = PACKAGES.iter().find(|(_, sign)| sign.ends_with(compiler));
+        let package = packages.iter().find(|(_, sign)| sign.ends_with(compiler));
         let package = package.map_or(compiler, |(package, _)| package);
         return Err(format!(
             "{target} needs {compiler}: apt-get install {package}, with the headers of its C library"
@@ -113,13 +117,13 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_with_its_remedy() {
-        let unknown = needs("no-such-target", "cc").unwrap_err();
+        let unknown = needs("no-such-target", "cc", PACKAGES).unwrap_err();
         assert_eq!(
             unknown,
             "no-such-target needs Rust's standard library for it: rustup target add no-such-target"
         );
         let host = repo::host().unwrap();
-        let uncompiled = needs(&host, "no-such-gcc").unwrap_err();
+        let uncompiled = needs(&host, "no-such-gcc", PACKAGES).unwrap_err();
         assert!(
             uncompiled.starts_with(&format!("{host} needs no-such-gcc: apt-get install ")),
             "{uncompiled}"

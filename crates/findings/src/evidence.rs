@@ -3,6 +3,7 @@
 //! Invariant: findings come in the order of the jobs; nothing is said about the figures of a job that failed.
 
 pub(crate) mod cache;
+mod clock;
 pub(crate) mod depth;
 mod direct;
 pub(crate) mod errors;
@@ -55,6 +56,7 @@ pub fn evidence(plan: &Plan, measured: &Measurements<'_>) -> Vec<Finding> {
         findings.extend(processor::bound(plan, measured));
     }
     findings.extend(overhead::of_tool(plan, measured));
+    findings.extend(clock::of_steps(plan, measured));
     findings.extend(measured.working(plan).filter_map(|(job, known)| depth::not_reached(job, known.stats)));
     findings.extend(jobs().filter_map(|(job, known)| mix::not_reached(job, known.stats)));
     findings.extend(measured.working(plan).filter_map(|(job, known)| syncs::excluded(job, known.stats)));

@@ -34,7 +34,7 @@ use std::ffi::OsString;
 use std::process::{self, ExitCode};
 
 use fiord_session::run::attended;
-use fiord_sys::clock::TscClock;
+use fiord_sys::clock::CounterClock;
 use fiord_sys::reserve::{self, Reserved};
 
 /// When memory runs short, the job that needs it fails, not the program.
@@ -43,7 +43,7 @@ static ALLOCATOR: Reserved = Reserved;
 
 fn main() -> ExitCode {
     // Starts calibrating the clock, which goes on in parallel with everything up to the first I/O.
-    TscClock::note();
+    CounterClock::note();
     reserve::spare_address_space();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // When a reader goes away or a file becomes too long, the write fails instead of the process.

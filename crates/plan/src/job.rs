@@ -232,14 +232,14 @@ impl ErrorPolicy {
 /// Which clock stamps I/Os.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockSource {
-    /// The TSC where it can be trusted, else the monotonic clock.
+    /// The processor's counter where it can be trusted, else the monotonic clock.
     Best,
     /// `clock_gettime(CLOCK_MONOTONIC)`.
     Monotonic,
     /// The same in microseconds (`gettimeofday`).
     Microseconds,
-    /// The TSC.
-    Tsc,
+    /// The processor's counter: the TSC, or the generic timer of ARM.
+    Counter,
     /// What a thread keeps that does nothing else on this CPU (`gtod_cpu`).
     Kept(u32),
     /// None: nothing is stamped (`gtod_reduce`).

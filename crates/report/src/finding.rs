@@ -446,6 +446,11 @@ codes! {
     ErrorContinued = "error-continued", Caution,
         see "`total_err` of the report, and the kernel's log.",
         fix "Find out why they failed before using the figures.";
+    /// The clock of a job counts in steps of at least 5 % of the mean latency: the generic timer of ARM processors in 1 to 42 ns,
+    /// `clocksource=gettimeofday` in microseconds. Means are right; a percentile, minimum or maximum may be wrong by a step.
+    ClockSteps = "clock-steps", Caution,
+        see "`fiord --cpuclock-test` says the steps of the processor's counter.",
+        fix "`clocksource=cpu` instead of microseconds; of such short latencies quote the mean.";
 }
 
 /// What a finding is about.

@@ -6,11 +6,11 @@
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
 use std::time::Duration;
 
+mod counter;
 pub mod cross_core;
 pub mod keeper;
-pub mod tsc;
 
-pub use tsc::{TscClock, TscRefusal};
+pub use counter::{CounterClock, CounterRefusal};
 
 /// A source of time, a type parameter of the hot loops.
 pub trait Clock: Copy {

@@ -21,6 +21,7 @@ pub mod clock;
 pub mod counter_file;
 pub mod device_mapper;
 pub mod descriptors;
+mod cpu_model;
 pub mod errno;
 pub mod extents;
 pub mod file;

@@ -402,8 +402,7 @@ pub fn boot_id() -> io::Result<String> {
 /// The processor model, if `/proc/cpuinfo` names one.
 pub fn cpu_model() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("model name"))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
+    crate::cpu_model::cpu_model(&text)
 }
 
 /// Other processes that have mapped this character device, as `NUMBER (NAME)`: those whose mappings this one may read.

@@ -60,6 +60,8 @@ pub fn spawn<T: Send + 'static>(
     // the moment it starts.
     let started = unsafe {
         check_posix(libc::pthread_attr_init(attributes.as_mut_ptr())).and_then(|()| {
+            // The C library refuses less than its minimum, which is larger on ARM.
+            let stack_bytes = stack_bytes.max(libc::PTHREAD_STACK_MIN);
             let sized = check_posix(libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), stack_bytes));
             let started = sized.and_then(|()| {
                 let attributes = attributes.as_ptr();

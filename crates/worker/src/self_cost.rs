@@ -208,7 +208,7 @@ fn run_once<'arena>(
 /// The cost of one reading of this clock, in nanoseconds.
 fn reading_ns(timer: Timer<'_>) -> f64 {
     match timer {
-        Timer::Tsc(clock) => best_reading_ns(clock),
+        Timer::Counter(clock) => best_reading_ns(clock),
         Timer::Os => best_reading_ns(OsClock),
         Timer::Microseconds => best_reading_ns(MicrosecondClock),
         Timer::Kept(clock) => best_reading_ns(clock),

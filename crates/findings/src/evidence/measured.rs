@@ -64,6 +64,8 @@ pub struct Measurements<'a> {
     pub health: (&'a [Health], &'a [Health]),
     /// fiord's own cost on this machine, where it was calibrated.
     pub own_cost: Option<&'a OwnCost>,
+    /// The steps of the processor's counter in nanoseconds, if they are longer than one.
+    pub counter_step_ns: Option<f64>,
 }
 
 /// Parts of a run that are shorter than this are not judged by themselves, in nanoseconds.

@@ -6,6 +6,7 @@
 use fiord_plan::{Direction, Job, Plan};
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding};
+use fiord_stats::JobStats;
 
 use super::measured::{Ended, JobEvidence, Measurements};
 use crate::own_cost::{CostPerIo, OwnCost, refills};
@@ -58,18 +59,23 @@ fn ios(known: &JobEvidence<'_>) -> u64 {
 
 /// The mean latency of an I/O, and the mean time of the job's thread for it, where they are known.
 fn measured_ns(job: &Job, known: &JobEvidence<'_>) -> [Option<f64>; 2] {
+    let thread_ns = known.elapsed_ms as f64 * 1e6 / ios(known).max(1) as f64;
+    [mean_latency_ns(known.stats), (!subject::is_paced(job)).then_some(thread_ns)]
+}
+
+/// The mean latency of an I/O, if latencies were measured.
+pub(super) fn mean_latency_ns(stats: &JobStats) -> Option<f64> {
     let latency = |of: &fiord_stats::DirectionStats| {
         let latency = if of.total.running.count > 0 { &of.total } else { &of.completion };
         (latency.running.count as f64, latency.running.count as f64 * latency.running.mean())
     };
-    let directions = known.stats.directions.iter().map(latency);
+    let directions = stats.directions.iter().map(latency);
     let (count, mut sum_ns) = directions.fold((0.0, 0.0), |(count, sum), (one, ns)| (count + one, sum + ns));
     // The caller of a write that is synced waits for both.
-    if known.stats.syncs_each_write(1) {
-        sum_ns += known.stats.sync.latency.running.sum as f64;
+    if stats.syncs_each_write(1) {
+        sum_ns += stats.sync.latency.running.sum as f64;
     }
-    let thread_ns = known.elapsed_ms as f64 * 1e6 / ios(known).max(1) as f64;
-    [(count > 0.0).then(|| sum_ns / count), (!subject::is_paced(job)).then_some(thread_ns)]
+    (count > 0.0).then(|| sum_ns / count)
 }
 
 fn of_job(job: &Job, known: &JobEvidence<'_>, own: &OwnCost) -> Option<Finding> {
@@ -115,7 +121,7 @@ fn within_latency_ns(job: &Job, known: &JobEvidence<'_>, parts: &CostPerIo, own:
 
 #[cfg(test)]
 mod tests {
-    use fiord_stats::{JobStats, Latency};
+    use fiord_stats::Latency;
 
     use crate::evidence::testing::{job, nothing};
     use crate::testing::plan;

@@ -32,6 +32,7 @@ pub(crate) fn nothing<'a>() -> Measurements<'a> {
         suspension: None,
         health: (&[], &[]),
         own_cost: None,
+        counter_step_ns: None,
     }
 }
 

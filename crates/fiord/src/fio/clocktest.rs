@@ -7,7 +7,7 @@ use fiord_sys::errno::error_text;
 use std::process::ExitCode;
 
 use fiord_sys::clock::cross_core::{self, CrossCore};
-use fiord_sys::clock::{OsClock, TscClock};
+use fiord_sys::clock::{CounterClock, OsClock};
 
 use crate::output::{Output, say};
 
@@ -15,10 +15,13 @@ const READINGS_PER_CPU: u64 = 1_000_000;
 
 /// Checks the clock and prints the result; fails if the clock was seen to go backwards.
 pub(super) fn run(output: &mut Output) -> ExitCode {
-    let found = match TscClock::shared() {
+    let found = match CounterClock::shared() {
         Ok(clock) => {
             let rate_khz = clock.frequency_khz();
             output.write(&format!("cs: reliable_tsc: yes\ncs: {rate_khz} cycles per millisecond\n"));
+            if let Some(step_ns) = clock.coarse_step_ns() {
+                output.write(&step(clock.name(), step_ns));
+            }
             cross_core::check(clock, READINGS_PER_CPU)
         }
         Err(refusal) => {
@@ -38,6 +41,11 @@ pub(super) fn run(output: &mut Output) -> ExitCode {
     }
 }
 
+/// A line about a counter whose steps are long enough to matter.
+fn step(counter: &str, step_ns: f64) -> String {
+    format!("cs: the {counter} counts in steps of {step_ns:.0} ns: no latency is known better\n")
+}
+
 fn verdict(found: &CrossCore) -> String {
     let CrossCore { cpus, readings, backward_steps, backward_ns_max } = found;
     let seen = format!("cs: {cpus} CPUs, {readings} readings\n");
@@ -52,6 +60,14 @@ fn verdict(found: &CrossCore) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_is_that_of_the_counter_at_hand() {
+        assert_eq!(
+            step("generic timer", 41.67),
+            "cs: the generic timer counts in steps of 42 ns: no latency is known better\n"
+        );
+    }
 
     #[test]
     fn the_last_line_is_the_verdict() {

@@ -25,7 +25,7 @@ use fiord_session::Ending;
 use fiord_session::claims;
 use fiord_session::run::drive::{Run, RunOutcome, drive};
 use fiord_session::run::{environment, facts, idle, traces};
-use fiord_sys::clock::TscClock;
+use fiord_sys::clock::CounterClock;
 use fiord_worker::DebugLog;
 
 use super::bandwidth::{BandwidthLog, NAMES as BANDWIDTH_LOGS};
@@ -250,7 +250,7 @@ impl Session {
 
     fn plan(&mut self) -> Result<Plan, Refusal> {
         // About halfway to the first I/O.
-        TscClock::note();
+        CounterClock::note();
         let (sections, settings) = (&self.parsed.sections, self.run_settings());
         let (plan, mut warnings) = facts::plan(sections, &self.parsed.waiting, &self.machine, &settings)?;
         self.refuse_outputs()?;

@@ -195,6 +195,10 @@ table! {
     mixed_hosts: MixedHosts, of_hosts("a_straggler_has_its_cost_and_what_it_has_in_common");
     omitted_waits: OmittedWaits, Proof::Runs(omitted_waits_runs);
     arrivals_lost: ArrivalsLost, Proof::Runs(arrivals_lost_runs);
+    clock_steps: ClockSteps, Proof::Lines {
+        raises: "--name=a --ioengine=null --rw=read --bs=4k --size=8m --clocksource=gettimeofday",
+        spares: "--name=a --ioengine=null --rw=read --bs=4k --size=8m --clocksource=none",
+    };
     tool_overhead: ToolOverhead, Proof::Runs(tool_overhead_runs);
     error_continued: ErrorContinued, lines(
         "--name=a --rw=write --size=32k --bs=16k --ignore_error=,ENOSPC --filename=/dev/full",

@@ -1,6 +1,7 @@
 //! Contents, source and alignment of the I/O buffers.
 //!
-//! Invariant: a buffer holds the longest block of any direction the job has, and is aligned at least to a page.
+//! Invariant: a buffer holds the longest block of any direction the job has, is aligned as direct I/O needs it, and lies in no
+//! more pages than it must.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,13 +30,10 @@ pub(crate) fn buffers(
     problems: &mut Vec<Problem>,
 ) -> Buffers {
     let options = section.options;
-    let align = options.buffers.iomem_align.0.max(direct_align_bytes).max(facts.page_bytes);
+    let align =
+        align_bytes(options.buffers.iomem_align.0.max(direct_align_bytes), block_bytes_max, facts.page_bytes);
     if !options.buffers.iomem_align.0.max(1).is_power_of_two() {
-        let message = format!(
-            "{} is not a power of two; {} is used",
-            options.buffers.iomem_align.0,
-            align.next_power_of_two()
-        );
+        let message = format!("{} is not a power of two; {align} is used", options.buffers.iomem_align.0,);
         problems
             .push(section.error(ProblemKind::Adjusted, job::Buffers::iomem_align, message, "").as_warning());
     }
@@ -44,10 +42,18 @@ pub(crate) fn buffers(
         dedupe: None,
         memory: memory(options),
         bytes: block_bytes_max,
-        align_bytes: align.next_power_of_two(),
+        align_bytes: align,
         hugepage_bytes: options.buffers.hugepage_size.0,
         lock_bytes: options.buffers.lockmem.0,
     }
+}
+
+/// The alignment of each buffer, where at least `needed_bytes` are wanted. Blocks shorter than a page share one, as many as fit
+/// without one that crosses its end; at least a sector each, so that no two share a cache line.
+fn align_bytes(needed_bytes: u64, block_bytes: u64, page_bytes: u64) -> u64 {
+    const SECTOR_BYTES: u64 = 512;
+    let own_bytes = block_bytes.checked_next_power_of_two().unwrap_or(u64::MAX);
+    own_bytes.max(SECTOR_BYTES).min(page_bytes).max(needed_bytes).next_power_of_two()
 }
 
 /// The part of a job's buffers that certainly is in memory once it runs: those that its data are in, unless a file is.
@@ -243,5 +249,49 @@ mod tests {
     fn a_file_that_cannot_be_read_is_named() {
         let parts = [PatternPart::File("gone".into())];
         assert_eq!(assemble(&parts, &BTreeMap::new()), Err("gone".into()));
+    }
+
+    const KIB: u64 = 1024;
+
+    /// The memory of `depth` buffers in KiB, as the arena of an engine lays them out.
+    fn memory_kib(depth: u64, block_bytes: u64, page_bytes: u64) -> u64 {
+        depth * block_bytes.next_multiple_of(align_bytes(1, block_bytes, page_bytes)) / KIB
+    }
+
+    #[test]
+    fn small_blocks_share_pages_of_every_size() {
+        for page_bytes in [4 * KIB, 16 * KIB, 64 * KIB] {
+            assert_eq!(memory_kib(4096, 512, page_bytes), 2 * KIB);
+            assert_eq!(memory_kib(4096, 1, page_bytes), 2 * KIB, "at least a sector");
+            assert_eq!(memory_kib(1024, 4 * KIB, page_bytes), 4 * KIB);
+            assert_eq!(align_bytes(1, page_bytes, page_bytes), page_bytes);
+            assert_eq!(
+                align_bytes(1, page_bytes + 512, page_bytes),
+                page_bytes,
+                "longer blocks begin a page"
+            );
+        }
+        assert_eq!(memory_kib(16, 5 * KIB, 64 * KIB), 16 * 8);
+    }
+
+    #[test]
+    fn no_block_crosses_the_end_of_a_page_that_it_fits_into() {
+        for page_bytes in [4 * KIB, 16 * KIB, 64 * KIB] {
+            for block_bytes in (1..=page_bytes).step_by(511) {
+                let stride_bytes = block_bytes.next_multiple_of(align_bytes(1, block_bytes, page_bytes));
+                let crosses = |index: u64| index * stride_bytes % page_bytes + block_bytes > page_bytes;
+                assert!(!(0..1000).any(crosses), "{block_bytes} {page_bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_direct_io_or_the_user_needs_is_kept() {
+        // A disk of 4 KiB blocks, and iomem_align.
+        assert_eq!(align_bytes(4 * KIB, 512, 64 * KIB), 4 * KIB);
+        assert_eq!(align_bytes(128 * KIB, 512, 64 * KIB), 128 * KIB);
+        assert_eq!(align_bytes(3000, 512, 4 * KIB), 4 * KIB);
+        assert_eq!(align_bytes(64, 4 * KIB, 4 * KIB), 4 * KIB);
+        assert_eq!(align_bytes(0, u64::MAX, 4 * KIB), 4 * KIB);
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn measure(section: &ResolvedSection<'_>) -> Measure {
             None => ClockSource::Best,
             Some(value::ClockSource::GetTimeOfDay) => ClockSource::Microseconds,
             Some(value::ClockSource::ClockGetTime) => ClockSource::Monotonic,
-            Some(value::ClockSource::Cpu) => ClockSource::Tsc,
+            Some(value::ClockSource::Cpu) => ClockSource::Counter,
         },
         submission,
         completion,

@@ -17,6 +17,7 @@ use fiord_options::Problem;
 use fiord_plan::{FileKind, Job, Plan};
 use fiord_report::Finding;
 use fiord_stats::{JobPart, PartLatencies, RunSteadiness};
+use fiord_sys::clock::CounterClock;
 use fiord_worker::{CacheGrowth, EndReason, WorkerReport};
 
 use super::files::files;
@@ -222,6 +223,7 @@ impl Witness {
             suspension: self.suspension,
             health,
             own_cost,
+            counter_step_ns: CounterClock::shared().ok().and_then(|clock| clock.coarse_step_ns()),
         };
         lint(plan, &self.known, &jobs).into_iter().chain(evidence(plan, &measured))
     }

@@ -4,6 +4,7 @@
 //! earlier one.
 
 use super::Clock;
+use super::counter::wait_for_loads;
 use crate::thread;
 use std::io;
 use std::sync::Barrier;
@@ -54,8 +55,8 @@ fn read_on_this_cpu(clock: impl Clock, readings: u64, latest_ns: &AtomicU64) -> 
     let mut found = CrossCore { readings, ..CrossCore::default() };
     for _ in 0..readings {
         let seen_ns = latest_ns.load(Ordering::SeqCst);
-        // The counter may be read early; the fence keeps it behind the load.
-        fence();
+        // The counter may be read early.
+        wait_for_loads();
         let now_ns = clock.now_ns();
         if now_ns < seen_ns {
             found.backward_steps += 1;
@@ -64,17 +65,6 @@ fn read_on_this_cpu(clock: impl Clock, readings: u64, latest_ns: &AtomicU64) -> 
         latest_ns.fetch_max(now_ns, Ordering::SeqCst);
     }
     found
-}
-
-#[cfg(target_arch = "x86_64")]
-fn fence() {
-    // SAFETY: every x86-64 processor has the instruction.
-    unsafe { std::arch::x86_64::_mm_lfence() }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn fence() {
-    std::sync::atomic::fence(Ordering::SeqCst);
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::sync_channel;
 
-use super::{Clock, OsClock, TscClock};
+use super::{Clock, CounterClock, OsClock};
 use crate::spawn::{Thread, spawn};
 use crate::{signal, thread};
 
@@ -58,7 +58,7 @@ impl Timekeeper {
             // Nobody waits for it if the starter has given up.
             let _ = started.send(placed);
             if goes_on {
-                match TscClock::shared().ok().filter(TscClock::agrees_here) {
+                match CounterClock::shared().ok().filter(CounterClock::agrees_here) {
                     Some(clock) => of_thread.keep(clock),
                     None => of_thread.keep(OsClock),
                 }

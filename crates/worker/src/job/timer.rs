@@ -5,7 +5,7 @@
 use fiord_engine::contract::{QueuedEngine, Slot, SyncEngine};
 use fiord_plan::{ClockSource, Depth};
 use fiord_sys::clock::keeper::KeptClock;
-use fiord_sys::clock::{MicrosecondClock, NoClock, OsClock, TscClock};
+use fiord_sys::clock::{CounterClock, MicrosecondClock, NoClock, OsClock};
 
 use crate::failure::Failure;
 use crate::hot::end::End;
@@ -15,7 +15,7 @@ use crate::timekeepers::Timekeepers;
 
 /// The clock of one worker.
 pub(crate) enum Timer<'a> {
-    Tsc(TscClock),
+    Counter(CounterClock),
     Os,
     Microseconds,
     Kept(KeptClock<'a>),
@@ -32,9 +32,10 @@ impl<'a> Timer<'a> {
             ClockSource::None => Timer::None,
             ClockSource::Monotonic => Timer::Os,
             ClockSource::Microseconds => Timer::Microseconds,
-            ClockSource::Best | ClockSource::Tsc => {
-                TscClock::shared().ok().filter(TscClock::agrees_here).map_or(Timer::Os, Timer::Tsc)
-            }
+            ClockSource::Best | ClockSource::Counter => CounterClock::shared()
+                .ok()
+                .filter(CounterClock::agrees_here)
+                .map_or(Timer::Os, Timer::Counter),
             ClockSource::Kept(cpu) => Timer::Kept(keepers.clock(cpu)?),
         })
     }
@@ -45,7 +46,7 @@ impl<'a> Timer<'a> {
             Timer::None | Timer::Kept(_) => 0,
             Timer::Microseconds => 1,
             Timer::Os => 2,
-            Timer::Tsc(_) => 3,
+            Timer::Counter(_) => 3,
         }
     }
 
@@ -60,7 +61,7 @@ impl<'a> Timer<'a> {
             return Failure::other("set up", "the engine has no buffer").into();
         };
         match self {
-            Timer::Tsc(clock) => sync::run(engine, clock, work, slot),
+            Timer::Counter(clock) => sync::run(engine, clock, work, slot),
             Timer::Os => sync::run(engine, OsClock, work, slot),
             Timer::Microseconds => sync::run(engine, MicrosecondClock, work, slot),
             Timer::Kept(clock) => sync::run(engine, clock, work, slot),
@@ -77,7 +78,7 @@ impl<'a> Timer<'a> {
         depth: Depth,
     ) -> End {
         match self {
-            Timer::Tsc(clock) => queued::run(engine, clock, work, slots, depth),
+            Timer::Counter(clock) => queued::run(engine, clock, work, slots, depth),
             Timer::Os => queued::run(engine, OsClock, work, slots, depth),
             Timer::Microseconds => queued::run(engine, MicrosecondClock, work, slots, depth),
             Timer::Kept(clock) => queued::run(engine, clock, work, slots, depth),

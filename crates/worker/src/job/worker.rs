@@ -14,7 +14,7 @@ use fiord_plan::{DebugChannel, Direction, Files, Hook, Job};
 use fiord_stats::{DetailedProgress, JobStats, RampEnd, Random};
 use fiord_sys::clock;
 use fiord_sys::errno::Errno;
-use fiord_sys::map::{HugePages, Sharing};
+use fiord_sys::map::{self, HugePages, Sharing};
 use fiord_sys::memory::{self, MemorySource, Region};
 use fiord_sys::{reserve, sealed_map, thread};
 use fiord_workload::OperationSource;
@@ -154,7 +154,7 @@ impl<'a> Worker<'a> {
 
     /// Prints which clock the job has.
     fn print_clock(&self, timer: &Timer<'_>) {
-        if let Timer::Tsc(clock) = timer {
+        if let Timer::Counter(clock) = timer {
             self.print(DebugChannel::Time, format_args!("cycles_per_msec={}", clock.frequency_khz()));
         }
         self.print(DebugChannel::Time, format_args!("gettime: clocksource={}", timer.number()));
@@ -275,7 +275,8 @@ impl<'a> Worker<'a> {
             Memory::MmapHuge(Some(path)) | Memory::MmapShared(Some(path)) => of_file(path, Sharing::Shared)?,
             Memory::MmapShared(None) => MemorySource::MmapShared,
         };
-        Region::allocate(&source, length, align.next_power_of_two())
+        // The first begins a page, so that those which share one end within it.
+        Region::allocate(&source, length, align.next_power_of_two().max(map::page_bytes()))
             .map_err(|error| Failure::memory("allocate buffers", &error))
     }
 

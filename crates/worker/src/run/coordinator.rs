@@ -11,7 +11,7 @@ use std::time::Duration;
 use fiord_plan::job::ControlGroup;
 use fiord_plan::{ClockSource, DebugChannel, Job, Plan, shown};
 use fiord_stats::JobStats;
-use fiord_sys::clock::{self, TscClock};
+use fiord_sys::clock::{self, CounterClock};
 use fiord_sys::spawn::{Thread, spawn};
 use fiord_sys::{reserve, sealed_map, signal, thread};
 
@@ -701,8 +701,8 @@ fn not_spawned(error: &std::io::Error) -> Failure {
 
 /// Completes the calibration of the clock if any of these jobs uses it, so that no worker waits for it.
 fn calibrate(jobs: &[Job]) {
-    if jobs.iter().any(|job| matches!(job.measure.clock, ClockSource::Best | ClockSource::Tsc)) {
+    if jobs.iter().any(|job| matches!(job.measure.clock, ClockSource::Best | ClockSource::Counter)) {
         // If it fails, each worker falls back to another clock.
-        let _ = TscClock::shared();
+        let _ = CounterClock::shared();
     }
 }

@@ -536,7 +536,7 @@ fn measured(options: &mut Options) {
         ClockSource::Best => ClockSource::Best,
         ClockSource::Monotonic => ClockSource::Monotonic,
         ClockSource::Microseconds => ClockSource::Microseconds,
-        ClockSource::Tsc => ClockSource::Tsc,
+        ClockSource::Counter => ClockSource::Counter,
         ClockSource::Kept(_) => ClockSource::Kept(thread::affinity().unwrap()[0]),
         ClockSource::None => ClockSource::None,
     );

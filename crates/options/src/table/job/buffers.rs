@@ -57,7 +57,10 @@ options! {
         ///
         /// Example: `mem=mmaphuge`.
         mem | iomem: Memory = "malloc";
-        /// Alignment of the I/O buffers in bytes.
+        /// Alignment of each I/O buffer in bytes.
+        ///
+        /// The first begins a page. By default the others are as close as direct I/O and pages allow: blocks shorter than a page
+        /// share one, and longer ones begin a page.
         ///
         /// Example: `iomem_align=4k`.
         iomem_align | mem_align: Bytes = 0;

@@ -39,8 +39,8 @@ options! {
         ramp_size: Size, in 1..=U64;
         /// Clock that times are read from.
         ///
-        /// By default, the processor's time-stamp counter if it is stable and synchronised between CPUs, otherwise the
-        /// system's monotonic clock.
+        /// By default, the processor's counter (the time-stamp counter, or the generic timer of ARM) if it is stable and
+        /// synchronised between CPUs, otherwise the system's monotonic clock.
         ///
         /// Example: `clocksource=clock_gettime`.
         clocksource: ClockSource;

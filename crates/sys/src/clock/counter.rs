@@ -1,20 +1,37 @@
-//! The processor's time stamp counter as a clock: one instruction, one multiplication and one shift a reading.
+//! The processor's counter as a clock: one instruction, one multiplication and one shift a reading.
 //!
-//! Invariant: a `TscClock` exists only if the processor guarantees a constant rate in all its states, the kernel has not
-//! marked the counter unstable, and two calibrations against the monotonic clock agreed.
+//! Invariant: a `CounterClock` exists only if processor and kernel warrant the counter's constant rate, and two calibrations
+//! against the monotonic clock agreed.
 //!
 //! The rate is measured once per process by pairs of readings of both clocks, each taken as close together as the
-//! machine allows. They are taken during setup before the first I/O (`TscClock::note`), so that the time between them is
+//! machine allows. They are taken during setup before the first I/O (`CounterClock::note`), so that the time between them is
 //! spent on work. The uncertainty of the rate follows from how close together the readings were: only if setup was too
-//! short for the required precision does the calibration wait for the rest, a fraction of a millisecond.
+//! short for the required precision does the calibration wait for the rest, a fraction of a millisecond. A rate that the
+//! processor states, and that the measured one agrees with, is exact and taken instead.
 //!
-//! That the counters of all processors agree is the kernel's finding: it tests each processor against another when it
-//! brings it up, watches the counter ever after, and no longer offers it as a clock source when it fails. On top of that
-//! each worker compares the counter where it starts with the monotonic clock (`TscClock::agrees_here`).
+//! What is said of a kind of processor is in a file of its own, `counter/`. Each worker compares the counter where it starts
+//! with the monotonic clock (`CounterClock::agrees_here`).
 
 use super::{Clock, monotonic_ns};
-use std::fmt;
+use contract::Counter;
 use std::sync::OnceLock;
+
+mod contract;
+#[cfg(target_arch = "aarch64")]
+mod generic_timer;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod none;
+#[cfg(target_arch = "x86_64")]
+mod tsc;
+
+pub use contract::CounterRefusal;
+
+#[cfg(target_arch = "aarch64")]
+use generic_timer::GenericTimer as Processor;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+use none::NoCounter as Processor;
+#[cfg(target_arch = "x86_64")]
+use tsc::TimeStampCounter as Processor;
 
 /// Nanoseconds per tick are kept as a whole number of these fractions.
 const SHIFT: u32 = 32;
@@ -28,6 +45,9 @@ const HALF_OPEN_PPM: u64 = TOLERANCE_PPM / 2;
 /// The permitted uncertainty of the rate: the worst case, several times the typical one.
 const OPEN_PPM: u64 = 100;
 
+/// The permitted uncertainty of a rate that is only to confirm a stated one: wrong ones differ by far more.
+const STATED_OPEN_PPM: u64 = 10_000;
+
 /// Where the monotonic clock takes microseconds to read, readings are as good as they get after this long.
 const CALIBRATION_NS_MAX: u64 = 5_000_000;
 
@@ -39,56 +59,23 @@ static NOTED: [OnceLock<Pair>; 2] = [const { OnceLock::new() }; 2];
 
 /// The counter, with what turns it into nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct TscClock {
+pub struct CounterClock {
     base_ticks: u64,
     base_ns: u64,
     /// Nanoseconds per tick, times 2^SHIFT.
     mult: u64,
 }
 
-impl Clock for TscClock {
+impl Clock for CounterClock {
     const RUNNING: bool = true;
 
     #[inline]
     fn now_ns(&self) -> u64 {
-        self.ns_of(ticks())
+        self.ns_of(Processor::ticks())
     }
 }
 
-/// Why the counter cannot be used as a clock here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TscRefusal {
-    /// Not supported on this architecture.
-    NoCounter,
-    /// The processor does not guarantee a constant rate (`invariant TSC`).
-    NotInvariant,
-    /// The kernel does not offer it as a clock source: it has found it unstable.
-    DistrustedByKernel,
-    /// Two calibrations differed by this many parts per million.
-    Unsteady {
-        /// The difference.
-        apart_ppm: u64,
-    },
-}
-
-impl fmt::Display for TscRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TscRefusal::NoCounter => f.write_str("this processor has no time stamp counter"),
-            TscRefusal::NotInvariant => f.write_str("the processor's time stamp counter is not invariant"),
-            TscRefusal::DistrustedByKernel => {
-                f.write_str("the kernel does not offer the time stamp counter as a clock source")
-            }
-            TscRefusal::Unsteady { apart_ppm } => {
-                write!(f, "the time stamp counter's rate varied by {apart_ppm} ppm while it was measured")
-            }
-        }
-    }
-}
-
-impl std::error::Error for TscRefusal {}
-
-impl TscClock {
+impl CounterClock {
     /// Takes a reading for the calibration, in a microsecond: first at the start of the process, then before `shared`,
     /// which otherwise takes the readings itself.
     pub fn note() {
@@ -98,17 +85,18 @@ impl TscClock {
     }
 
     /// This process's clock. The first call completes the calibration; its result is kept.
-    pub fn shared() -> Result<TscClock, TscRefusal> {
-        static CLOCK: OnceLock<Result<TscClock, TscRefusal>> = OnceLock::new();
+    pub fn shared() -> Result<CounterClock, CounterRefusal> {
+        static CLOCK: OnceLock<Result<CounterClock, CounterRefusal>> = OnceLock::new();
         *CLOCK.get_or_init(|| {
-            supported()?;
+            Processor::warranted()?;
             let start = *NOTED[0].get_or_init(Pair::read);
             let middle = *NOTED[1].get_or_init(|| Pair::middle(start));
+            let calibrated =
+                |start, middle| from_pairs(start, middle, Pair::end(start, middle), Processor::stated_hz());
             // This thread may have been preempted at the wrong moment.
-            from_pairs(start, middle, Pair::end(start, middle)).or_else(|_| {
+            calibrated(start, middle).or_else(|_| {
                 let start = Pair::read();
-                let middle = Pair::middle(start);
-                from_pairs(start, middle, Pair::end(start, middle))
+                calibrated(start, Pair::middle(start))
             })
         })
     }
@@ -132,11 +120,29 @@ impl TscClock {
         ((1_000_000_u128 << SHIFT) / u128::from(self.mult)) as u64
     }
 
+    /// The time between two values of the counter, in nanoseconds, if it is longer than one, to which latencies are kept: then
+    /// no latency is known better.
+    pub fn coarse_step_ns(&self) -> Option<f64> {
+        let step_ns = self.mult as f64 / (1_u64 << SHIFT) as f64;
+        (step_ns >= 1.5).then_some(step_ns)
+    }
+
+    /// What the counter is called.
+    pub fn name(&self) -> &'static str {
+        Processor::NAME
+    }
+
     #[inline]
     fn ns_of(&self, ticks: u64) -> u64 {
         let since = u128::from(ticks.wrapping_sub(self.base_ticks));
         self.base_ns + ((since * u128::from(self.mult)) >> SHIFT) as u64
     }
+}
+
+/// Keeps the next reading of the counter behind all loads before this.
+#[inline]
+pub(super) fn wait_for_loads() {
+    Processor::wait_for_loads();
 }
 
 /// Both clocks, read as one.
@@ -154,9 +160,10 @@ impl Pair {
         const TRIES: usize = 24;
         let mut best = Pair { ticks: 0, ns: 0, width: u64::MAX };
         for _ in 0..TRIES {
-            let before = ticks();
+            let before = Processor::ticks();
             let ns = monotonic_ns();
-            let width = ticks().wrapping_sub(before);
+            // Both readings are known to a tick, which is tens of nanoseconds on some processors.
+            let width = Processor::ticks().wrapping_sub(before) + 1;
             if width < best.width {
                 best = Pair { ticks: before.wrapping_add(width / 2), ns, width };
             }
@@ -192,13 +199,35 @@ fn open_ppm(from: Pair, to: Pair) -> u64 {
     open.checked_div(to.ticks.wrapping_sub(from.ticks)).unwrap_or(u64::MAX)
 }
 
-fn from_pairs(start: Pair, middle: Pair, end: Pair) -> Result<TscClock, TscRefusal> {
-    let (first, second) = (mult_between(start, middle), mult_between(middle, end));
-    let apart_ppm = first.abs_diff(second).saturating_mul(1_000_000) / first.min(second).max(1);
-    if apart_ppm > TOLERANCE_PPM {
-        return Err(TscRefusal::Unsteady { apart_ppm });
+fn from_pairs(
+    start: Pair,
+    middle: Pair,
+    end: Pair,
+    stated_hz: Option<u64>,
+) -> Result<CounterClock, CounterRefusal> {
+    if let Some(mult) = stated_hz.and_then(|hz| stated_rate(hz, start, end)) {
+        return Ok(CounterClock { base_ticks: end.ticks, base_ns: end.ns, mult });
     }
-    Ok(TscClock { base_ticks: end.ticks, base_ns: end.ns, mult: mult_between(start, end) })
+    let (first, second) = (mult_between(start, middle), mult_between(middle, end));
+    let apart_ppm = apart_ppm(first, second);
+    if apart_ppm > TOLERANCE_PPM {
+        return Err(CounterRefusal::Unsteady { counter: Processor::NAME, apart_ppm });
+    }
+    Ok(CounterClock { base_ticks: end.ticks, base_ns: end.ns, mult: mult_between(start, end) })
+}
+
+/// The stated rate, as nanoseconds per tick, if the measured one agrees with it as far as it is known: firmware may state a
+/// wrong one.
+fn stated_rate(hz: u64, start: Pair, end: Pair) -> Option<u64> {
+    let stated = (1_000_000_000_u64 << SHIFT).checked_div(hz)?;
+    let open_ppm = open_ppm(start, end);
+    let apart_ppm = apart_ppm(stated, mult_between(start, end));
+    (open_ppm <= STATED_OPEN_PPM && apart_ppm <= TOLERANCE_PPM + open_ppm).then_some(stated)
+}
+
+/// How far two rates differ, in parts per million of the smaller.
+fn apart_ppm(one: u64, other: u64) -> u64 {
+    one.abs_diff(other).saturating_mul(1_000_000) / one.min(other).max(1)
 }
 
 /// Nanoseconds per tick between two readings, times 2^SHIFT; 0 where the counter did not move.
@@ -208,55 +237,6 @@ fn mult_between(from: Pair, to: Pair) -> u64 {
     ns.checked_div(ticks).map_or(0, |mult| mult as u64)
 }
 
-fn supported() -> Result<(), TscRefusal> {
-    if !cfg!(target_arch = "x86_64") {
-        return Err(TscRefusal::NoCounter);
-    }
-    if !invariant() {
-        return Err(TscRefusal::NotInvariant);
-    }
-    const SOURCES: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
-    match std::fs::read_to_string(SOURCES) {
-        Ok(sources) if !sources.split_whitespace().any(|source| source == "tsc") => {
-            Err(TscRefusal::DistrustedByKernel)
-        }
-        // A container may hide the file; then the processor's guarantee and the calibration suffice.
-        _ => Ok(()),
-    }
-}
-
-/// Whether the processor guarantees a constant rate in all its states.
-#[cfg(target_arch = "x86_64")]
-#[allow(unused_unsafe, reason = "the oldest Rust that compiles this has the function as unsafe")]
-fn invariant() -> bool {
-    use std::arch::x86_64::__cpuid;
-    const HIGHEST: u32 = 0x8000_0000;
-    const POWER_MANAGEMENT: u32 = 0x8000_0007;
-    const INVARIANT_TSC: u32 = 1 << 8;
-    // SAFETY: every x86-64 processor has the instruction.
-    let leaf = |number| unsafe { __cpuid(number) };
-    leaf(HIGHEST).eax >= POWER_MANAGEMENT && leaf(POWER_MANAGEMENT).edx & INVARIANT_TSC != 0
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn invariant() -> bool {
-    false
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline]
-pub(super) fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction; Linux leaves it to user space unless a thread forbids it to
-    // itself (PR_SET_TSC), which nothing here does.
-    unsafe { std::arch::x86_64::_rdtsc() }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-#[inline]
-pub(super) fn ticks() -> u64 {
-    0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,7 +244,7 @@ mod tests {
     #[test]
     fn a_rate_is_turned_into_nanoseconds_exactly() {
         // 2 GHz: half a nanosecond a tick.
-        let clock = TscClock { base_ticks: 1000, base_ns: 5_000_000_000, mult: 1 << (SHIFT - 1) };
+        let clock = CounterClock { base_ticks: 1000, base_ns: 5_000_000_000, mult: 1 << (SHIFT - 1) };
         assert_eq!(clock.ns_of(1000), 5_000_000_000);
         assert_eq!(clock.ns_of(3000), 5_000_001_000);
         let year_ticks = 365 * 86_400 * 2_000_000_000;
@@ -279,15 +259,44 @@ mod tests {
     #[test]
     fn halves_that_disagree_are_refused() {
         let pair = |ticks, ns| Pair { ticks, ns, width: 0 };
-        let steady = from_pairs(pair(0, 0), pair(2_000_000, 1_000_000), pair(4_000_000, 2_000_000)).unwrap();
+        let steady =
+            from_pairs(pair(0, 0), pair(2_000_000, 1_000_000), pair(4_000_000, 2_000_000), None).unwrap();
         assert_eq!(steady.frequency_khz(), 2_000_000);
-        let jumped = from_pairs(pair(0, 0), pair(2_000_000, 1_000_000), pair(4_100_000, 2_000_000));
+        let jumped = from_pairs(pair(0, 0), pair(2_000_000, 1_000_000), pair(4_100_000, 2_000_000), None);
         assert!(
-            matches!(jumped, Err(TscRefusal::Unsteady { apart_ppm }) if apart_ppm > 40_000),
+            matches!(jumped, Err(CounterRefusal::Unsteady { apart_ppm, .. }) if apart_ppm > 40_000),
             "{jumped:?}"
         );
-        let stopped = from_pairs(pair(7, 0), pair(7, 1_000_000), pair(2_000_000, 2_000_000));
+        let stopped = from_pairs(pair(7, 0), pair(7, 1_000_000), pair(2_000_000, 2_000_000), None);
         assert!(stopped.is_err(), "{stopped:?}");
+    }
+
+    #[test]
+    fn a_stated_rate_is_taken_where_the_measured_one_agrees_with_it() {
+        let mult_of = |hz: u64| (1_000_000_000 << SHIFT) / hz;
+        // What is measured of 24 MHz differs by 10 ppm.
+        let pair = |ticks, ns, width| Pair { ticks, ns, width };
+        let (start, end) = (pair(0, 0, 2), pair(24_000_240, 1_000_000_000, 2));
+        assert_eq!(stated_rate(24_000_000, start, end), Some(mult_of(24_000_000)));
+        assert_eq!(stated_rate(25_000_000, start, end), None, "firmware states a wrong one");
+        assert_eq!(stated_rate(0, start, end), None);
+        // As far apart as the readings are wide, and wider than anything could be said of.
+        let wide = |width| pair(24_240_000, 1_000_000_000, width);
+        assert!(stated_rate(24_000_000, pair(0, 0, 240_000), wide(240_000)).is_some());
+        assert_eq!(stated_rate(24_000_000, pair(0, 0, 200_000), wide(200_000)), None);
+        assert_eq!(stated_rate(24_000_000, pair(0, 0, 250_000), wide(250_000)), None);
+        let clock = |mult| CounterClock { base_ticks: 0, base_ns: 0, mult };
+        assert_eq!(clock(mult_of(24_000_000)).frequency_khz(), 24_000);
+        assert!((clock(mult_of(24_000_000)).coarse_step_ns().unwrap() - 41.667).abs() < 0.001);
+        assert_eq!(clock(mult_of(1_000_000_000)).coarse_step_ns(), None);
+    }
+
+    #[test]
+    fn refusals_name_the_counter_of_the_processor() {
+        let unsteady = CounterRefusal::Unsteady { counter: "generic timer", apart_ppm: 900 };
+        assert_eq!(unsteady.to_string(), "the generic timer's rate varied by 900 ppm while it was measured");
+        let missing = CounterRefusal::NoCounter.to_string();
+        assert_eq!(missing, format!("fiord knows no counter of {} processors", std::env::consts::ARCH));
     }
 
     #[test]
@@ -305,7 +314,7 @@ mod tests {
     #[test]
     fn a_processor_with_a_different_counter_is_detected() {
         // 2 GHz.
-        let clock = TscClock { base_ticks: 10_000_000, base_ns: 50_000_000, mult: 1 << (SHIFT - 1) };
+        let clock = CounterClock { base_ticks: 10_000_000, base_ns: 50_000_000, mult: 1 << (SHIFT - 1) };
         let here = |ticks| Pair { ticks, ns: 51_000_000, width: 80 };
         assert!(clock.agrees(here(12_000_000)));
         let allowed_ticks = 2 * (APART_NS_MAX + 40 + 500);
@@ -317,7 +326,7 @@ mod tests {
 
     #[test]
     fn every_processor_agrees_with_a_counter_the_kernel_trusts() {
-        let clock = fiord_testing::need!(TscClock::shared());
+        let clock = fiord_testing::need!(CounterClock::shared());
         for cpu in crate::thread::affinity().unwrap() {
             let agrees = || {
                 crate::thread::set_affinity(&[cpu]).unwrap();
@@ -329,7 +338,7 @@ mod tests {
 
     #[test]
     fn where_it_is_offered_it_follows_the_monotonic_clock() {
-        let clock = fiord_testing::need!(TscClock::shared());
+        let clock = fiord_testing::need!(CounterClock::shared());
         let mut last_ns = 0;
         for _ in 0..1000 {
             let (before_ns, now_ns, after_ns) = (monotonic_ns(), clock.now_ns(), monotonic_ns());
