@@ -17,6 +17,8 @@ pub struct HealthLog {
     pub media_errors: Option<u64>,
     /// How much of its rated life is used, in percent; may exceed 100.
     pub used_percent: Option<u64>,
+    /// What hosts have written to it in its life, in bytes, exact to the unit in which it counts.
+    pub written_bytes: Option<u64>,
     /// Its warning that it has failed or is about to.
     pub failure_warning: Option<FailureWarning>,
 }

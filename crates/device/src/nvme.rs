@@ -15,6 +15,9 @@ const WARNS_OF_FAILURE: u8 = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4;
 /// Kelvin of 0 degrees Celsius.
 const ZERO_CELSIUS_K: i64 = 273;
 
+/// The unit of data written by hosts, which the disk counts rounded up.
+pub const WRITTEN_UNIT_BYTES: u64 = 512_000;
+
 /// The health that a log page reports.
 pub fn parse_health(page: &[u8; HEALTH_PAGE_BYTES]) -> HealthLog {
     let warning = page[0];
@@ -27,6 +30,10 @@ pub fn parse_health(page: &[u8; HEALTH_PAGE_BYTES]) -> HealthLog {
         // Of 16 bytes; a disk with more errors than fit into 8 has other problems.
         media_errors: Some(little_endian(page, 160, 8)),
         used_percent: Some(u64::from(page[5])),
+        // Of 16 bytes; 0 says that the disk does not count.
+        written_bytes: Some(little_endian(page, 48, 8))
+            .filter(|units| *units > 0)
+            .map(|units| units.saturating_mul(WRITTEN_UNIT_BYTES)),
         failure_warning: (warning & WARNS_OF_FAILURE != 0).then_some(FailureWarning::Critical(warning)),
     }
 }
@@ -39,6 +46,7 @@ mod tests {
     fn a_page_is_read_at_the_offsets_of_the_specification() {
         let mut page = [0; HEALTH_PAGE_BYTES];
         (page[0], page[1], page[2], page[5]) = (2, 0x40, 1, 101);
+        (page[48], page[49]) = (2, 1);
         (page[160], page[161], page[216], page[220]) = (7, 1, 2, 3);
         let expected = HealthLog {
             temperature_celsius: Some(0x140 - 273),
@@ -46,6 +54,7 @@ mod tests {
             thermal_slowdowns: Some(5),
             media_errors: Some(263),
             used_percent: Some(101),
+            written_bytes: Some(258 * 512_000),
             failure_warning: None,
         };
         assert_eq!(parse_health(&page), expected);
@@ -64,6 +73,7 @@ mod tests {
             assert_eq!(of(bit), (false, Some(FailureWarning::Critical(bit))));
         }
         assert_eq!(of(32), (false, None), "persistent memory is not used");
-        assert_eq!(parse_health(&[0; HEALTH_PAGE_BYTES]).temperature_celsius, None);
+        let empty = parse_health(&[0; HEALTH_PAGE_BYTES]);
+        assert_eq!((empty.temperature_celsius, empty.written_bytes), (None, None));
     }
 }

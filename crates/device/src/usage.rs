@@ -25,6 +25,9 @@ pub struct DeviceUse {
     pub end: DiskCounters,
     /// The time between, in nanoseconds.
     pub elapsed_ns: u64,
+    /// What hosts have written to it in its life, by its own count at the end, in bytes; `None` if it tells none, and for runs
+    /// that do not ask for health.
+    pub lifetime_written_bytes: Option<u64>,
     /// Its counters meanwhile, about once a second; of a long run less often.
     pub samples: Vec<CounterSample>,
     /// Its power states at both ends, if it is an NVMe disk that tells them.

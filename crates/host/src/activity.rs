@@ -131,6 +131,7 @@ fn add_devices(devices: &mut Vec<WatchedDevice>, stack: &StorageStack, system: &
             start: start.counters,
             end: start.counters,
             elapsed_ns: 0,
+            lifetime_written_bytes: None,
             samples: Vec::new(),
             power: None,
         };

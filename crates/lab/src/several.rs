@@ -23,6 +23,14 @@ pub fn at_target(target: &str, run: &str) -> String {
     format!("{target}: {run}")
 }
 
+/// Ends the purpose of a study of several targets.
+const IN_TURN: &str = ", in turn";
+
+/// Whether a study with this purpose is one of several targets.
+pub fn is_of_several(purpose: &str) -> bool {
+    purpose.ends_with(IN_TURN)
+}
+
 /// The study.
 pub struct Several {
     /// The name of each target, and its study.
@@ -108,7 +116,7 @@ impl Study for Several {
         let place = |(name, study): &(String, Box<dyn Study>)| study.place().unwrap_or_else(|| name.clone());
         let others: Vec<String> = self.studies.iter().skip(1).map(place).collect();
         let purpose = self.studies.first().map_or_else(String::new, |(_, study)| study.purpose());
-        format!("{purpose}; the same on {}, in turn", others.join(" and "))
+        format!("{purpose}; the same on {}{IN_TURN}", others.join(" and "))
     }
 
     fn outline(&self) -> &StudyOutline {

@@ -23,14 +23,42 @@ pub struct Kept {
     pub size_bytes: u64,
     /// How much was written to the device since, in bytes.
     pub written_since_bytes: u64,
+    /// Who counted that.
+    pub counted_by: Counter,
+}
+
+/// Who counts what is written to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    /// The kernel, since the machine was started.
+    Kernel,
+    /// The disk, in all its life. It does not count discards.
+    Disk,
+}
+
+impl Counter {
+    /// Its name in JSON.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Counter::Kernel => "kernel",
+            Counter::Disk => "disk",
+        }
+    }
 }
 
 impl Kept {
     /// For the heading.
     pub(super) fn sentence(&self) -> String {
-        let Kept { run, date, size_bytes, written_since_bytes } = self;
+        let Kept { run, date, size_bytes, written_since_bytes, counted_by } = self;
         let [size, since] = [size_bytes, written_since_bytes].map(|bytes| shown_bytes(*bytes));
-        format!("kept: run {run} of {date} wrote {FILLS} times {size}; {since} written since")
+        let unknown = match counted_by {
+            Counter::Kernel => "",
+            Counter::Disk => {
+                " by the disk's own count, over a restart of the machine; discards before the restart are not known, and \
+                 only that the places read are not empty speaks against them"
+            }
+        };
+        format!("kept: run {run} of {date} wrote {FILLS} times {size}; {since} written since{unknown}")
     }
 }
 
@@ -45,6 +73,8 @@ pub struct FoundDevice {
     pub write_sectors: u64,
     /// Discards since boot.
     pub discard_ios: u64,
+    /// What hosts have written to it in its life, in bytes, by its own count; `None` if it tells none.
+    pub lifetime_written_bytes: Option<u64>,
     /// How many places were read of what the tests use.
     pub places: usize,
     /// In how many of them there were only zeros.
@@ -60,6 +90,8 @@ pub struct Earlier {
     pub date: String,
     /// What it measured.
     pub report: RunReport,
+    /// Whether its study was of no other device, so that its device is this one, whatever its name was then.
+    pub is_of_one_device: bool,
 }
 
 impl Earlier {
@@ -91,15 +123,27 @@ impl Earlier {
     /// # Errors
     /// Which evidence is missing.
     pub fn kept(self, block_bytes: u64, now: &FoundDevice) -> Result<Kept, String> {
-        let Earlier { run, date, report } = &self;
+        let run = self.run;
         let size_bytes = self.preconditioned_bytes(block_bytes);
         let size_bytes = size_bytes.ok_or_else(|| format!("run {run} did not precondition it"))?;
-        if report.boot_id.is_none() || report.boot_id != now.boot_id {
+        let is_same_boot = self.report.boot_id.is_some() && self.report.boot_id == now.boot_id;
+        let (written_since_bytes, counted_by) = match is_same_boot {
+            true => (self.counted_by_kernel(now)?, Counter::Kernel),
+            false => (self.counted_by_disk(now)?, Counter::Disk),
+        };
+        if now.places == 0 || now.zero_places > 0 {
             return Err(format!(
-                "the machine was started anew since run {run}, so what was written since is not known"
+                "there are only zeros in {} of {} places since run {run}",
+                now.zero_places, now.places
             ));
         }
-        let then = report.devices.iter().find(|used| used.holds_files && used.device.name == now.name);
+        Ok(Kept { run, date: self.date.clone(), size_bytes, written_since_bytes, counted_by })
+    }
+
+    /// What was written since by the kernel's counters, which are of this boot.
+    fn counted_by_kernel(&self, now: &FoundDevice) -> Result<u64, String> {
+        let run = self.run;
+        let then = self.report.devices.iter().find(|used| used.holds_files && used.device.name == now.name);
         let then = then.ok_or_else(|| format!("run {run} has no counters of {}", now.name))?.end;
         let Some(sectors) = now.write_sectors.checked_sub(then.write_sectors) else {
             return Err(format!("the device counts less written than at the end of run {run}"));
@@ -107,14 +151,32 @@ impl Earlier {
         if now.discard_ios != then.discard_ios {
             return Err(format!("there were discards since run {run}"));
         }
-        if now.places == 0 || now.zero_places > 0 {
-            return Err(format!(
-                "there are only zeros in {} of {} places since run {run}",
-                now.zero_places, now.places
-            ));
+        Ok(sectors.saturating_mul(512))
+    }
+
+    /// What was written since by the disk's own counter, after the machine was started anew.
+    fn counted_by_disk(&self, now: &FoundDevice) -> Result<u64, String> {
+        let run = self.run;
+        let anew = |why: &str| format!("the machine was started anew since run {run}, and {why}");
+        if !self.is_of_one_device {
+            return Err(anew("which of the devices of its study this one was is not known"));
         }
-        let written_since_bytes = sectors.saturating_mul(512);
-        Ok(Kept { run: *run, date: date.clone(), size_bytes, written_since_bytes })
+        let mut holding = self.report.devices.iter().filter(|used| used.holds_files);
+        let then = match (holding.next(), holding.next()) {
+            (Some(only), None) => only.lifetime_written_bytes,
+            _ => None,
+        };
+        let then = then.ok_or_else(|| anew("it has not recorded a count of all that was ever written"))?;
+        let now_bytes = now.lifetime_written_bytes;
+        let now_bytes =
+            now_bytes.ok_or_else(|| anew("the device tells no count of all that was ever written"))?;
+        let Some(written_bytes) = now_bytes.checked_sub(then) else {
+            return Err(anew("the device counts less as ever written than at its end"));
+        };
+        if now.discard_ios > 0 {
+            return Err(anew("there were discards since that start"));
+        }
+        Ok(written_bytes)
     }
 }
 
@@ -135,7 +197,7 @@ mod tests {
         report.devices[0].device.name = "loop7".to_string();
         report.devices[0].end.write_sectors = 1000;
         report.devices[0].end.discard_ios = 3;
-        Earlier { run: 12, date: "2026-11-28".to_string(), report }
+        Earlier { run: 12, date: "2026-11-28".to_string(), report, is_of_one_device: true }
     }
 
     #[test]
@@ -167,7 +229,7 @@ mod tests {
             write_sectors: 3048,
             discard_ios: 3,
             places: 64,
-            zero_places: 0,
+            ..FoundDevice::default()
         };
         let kept = earlier().kept(1 << 16, &now).unwrap();
         assert_eq!(kept.sentence(), "kept: run 12 of 2026-11-28 wrote 2 times 8MiB; 1MiB written since");
@@ -185,5 +247,47 @@ mod tests {
         let mut unknown = earlier();
         unknown.report.boot_id = None;
         assert!(unknown.kept(1 << 16, &FoundDevice { boot_id: None, ..now }).is_err());
+    }
+
+    #[test]
+    fn over_a_restart_the_count_of_the_disk_is_the_evidence() {
+        let now = FoundDevice {
+            name: "nvme1n1".to_string(),
+            boot_id: Some("other".to_string()),
+            write_sectors: 5,
+            lifetime_written_bytes: Some(7 << 20),
+            places: 64,
+            ..FoundDevice::default()
+        };
+        let of_disk = || {
+            let mut before = earlier();
+            before.report.devices[0].lifetime_written_bytes = Some(4 << 20);
+            before
+        };
+        let kept = of_disk().kept(1 << 16, &now).unwrap();
+        assert_eq!((kept.written_since_bytes, kept.counted_by), (3 << 20, Counter::Disk));
+        assert!(
+            kept.sentence().contains("3MiB written since by the disk's own count"),
+            "{}",
+            kept.sentence()
+        );
+        assert!(kept.sentence().contains("discards before the restart are not known"));
+        let refused = |before: Earlier, now: FoundDevice, why: &str| {
+            let said = before.kept(1 << 16, &now).unwrap_err();
+            assert!(said.starts_with("the machine was started anew since run 12, and "), "{said}");
+            assert!(said.contains(why), "{said}");
+        };
+        refused(earlier(), now.clone(), "has not recorded");
+        let unknown = FoundDevice { lifetime_written_bytes: None, ..now.clone() };
+        refused(of_disk(), unknown, "the device tells no count");
+        let backwards = FoundDevice { lifetime_written_bytes: Some((4 << 20) - 1), ..now.clone() };
+        refused(of_disk(), backwards, "counts less as ever written");
+        refused(of_disk(), FoundDevice { discard_ios: 1, ..now.clone() }, "discards since that start");
+        refused(Earlier { is_of_one_device: false, ..of_disk() }, now.clone(), "which of the devices");
+        let mut on_two = of_disk();
+        on_two.report.devices.push(on_two.report.devices[0].clone());
+        refused(on_two, now.clone(), "has not recorded");
+        let empty = FoundDevice { zero_places: 1, ..now };
+        assert!(of_disk().kept(1 << 16, &empty).unwrap_err().contains("zeros in 1 of 64 places"));
     }
 }

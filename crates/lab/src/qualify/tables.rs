@@ -100,6 +100,7 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
         "preconditioning_mib_per_s",
         "kept_run",
         "written_since_bytes",
+        "written_since_counted_by",
         "not_kept_because",
         "interrupted_before_round",
     ];
@@ -130,6 +131,7 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
                 preconditioning.clone().unwrap_or(Cell::None),
                 Cell::count(runs.phase.has_kept().map(|kept| kept.run.unsigned_abs())),
                 Cell::count(runs.phase.has_kept().map(|kept| kept.written_since_bytes)),
+                Cell::text(runs.phase.has_kept().map(|kept| kept.counted_by.word())),
                 Cell::text(runs.phase.kept.as_ref().and_then(|kept| kept.as_ref().err())),
                 Cell::count((runs.continuous_from > 0).then_some(runs.continuous_from as u64 + 1)),
             ]);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fiord_report::Subject;
 
+use super::kept::Counter;
 use super::*;
 use crate::several::Several;
 use crate::testing::{direction, report, settings, target};
@@ -125,8 +126,13 @@ fn temperatures_and_what_was_too_hot_are_beside_the_rounds() {
 
 #[test]
 fn what_is_kept_is_not_written_and_what_is_missing_is_said() {
-    let kept =
-        Kept { run: 12, date: "2026-11-28".to_string(), size_bytes: 1 << 30, written_since_bytes: 7 << 30 };
+    let kept = Kept {
+        run: 12,
+        date: "2026-11-28".to_string(),
+        size_bytes: 1 << 30,
+        written_since_bytes: 7 << 30,
+        counted_by: Counter::Kernel,
+    };
     let found = [(128 << 10, Err("there were discards since run 3".to_string())), (1 << 20, Ok(kept))];
     let study = study(&[Test::Throughput, Test::Latency]);
     assert_eq!(study.precondition_blocks(), [128 << 10, 1 << 20]);

@@ -11,13 +11,17 @@ use super::Writer;
 use crate::path;
 
 pub(super) fn write(json: &mut Writer, used: &DeviceUse) {
-    let DeviceUse { device, holds_files, below, start, end, elapsed_ns, samples, power } = used;
+    let DeviceUse { device, holds_files, below, start, end, elapsed_ns, lifetime_written_bytes, power, samples } =
+        used;
     describe(json, device);
     json.boolean("holds_files", *holds_files);
     json.strings("below", below);
     json.integer("elapsed_ns", elapsed_ns);
     json.object("start", |json| counters(json, start));
     json.object("end", |json| counters(json, end));
+    if let Some(bytes) = lifetime_written_bytes {
+        json.integer("lifetime_written_bytes", bytes);
+    }
     if !samples.is_empty() {
         json.list("samples", |json| {
             samples.iter().for_each(|sample| json.item(|json| self::sample(json, sample)));

@@ -129,7 +129,7 @@ pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
     let (part_latencies, job_parts) = part.unwrap_or_default();
     let mut report = assemble::report(&frame, &watched.meters, &mut result.workers, moment);
     if let Some(witness) = &watched.witness {
-        witness.add_power_states(&mut report.devices);
+        witness.add_own_figures(&mut report.devices);
     }
     let repeats = repeats.map_or_else(Vec::new, |mut figures| {
         repeats::add_run(&mut figures, &report);

@@ -35,9 +35,8 @@ pub(super) struct Witness {
     pub recording: Recording,
     /// For how long the run that is over was suspended.
     suspension: Option<Suspension>,
-    /// The devices before the run, and when it is over.
-    health: Vec<Health>,
-    health_at_end: Vec<Health>,
+    /// The devices before the run, and once it is over.
+    health: [Vec<Health>; 2],
     /// Whether a calibration is kept for later runs.
     keeps: bool,
 }
@@ -61,7 +60,7 @@ impl Witness {
 
     /// The first workers of this plan are about to start.
     pub(super) fn start(&mut self, plan: &Plan) {
-        self.health = self.health_now();
+        self.health[0] = self.health_now();
         // The program or the machine that serves other files may not answer when they are opened.
         let has_device = |(_, stack): &(&Path, &StorageStack)| !stack.devices().is_empty();
         let files = self.past_the_cache(plan).filter(has_device);
@@ -129,13 +128,15 @@ impl Witness {
         health(names)
     }
 
-    /// Adds the power states of devices at both ends of the run that is over.
-    pub(super) fn add_power_states(&self, devices: &mut [DeviceUse]) {
-        let of = |all: &[Health], name: &str| all.iter().find(|health| health.device == name)?.power;
+    /// Adds what devices tell of themselves: their power states at both ends of the run that is over, and how much was ever
+    /// written to them.
+    pub(super) fn add_own_figures(&self, devices: &mut [DeviceUse]) {
+        let of = |health: &[Health], name: &str| health.iter().find(|own| own.device == name).cloned();
         for used in devices {
-            let name = &used.device.name;
-            let both = of(&self.health, name).zip(of(&self.health_at_end, name));
-            used.power = both.map(|(start, end)| PowerStates { start, end });
+            let [start, end] = [0, 1].map(|moment| of(&self.health[moment], &used.device.name));
+            used.lifetime_written_bytes = end.as_ref().and_then(|own| own.log.written_bytes);
+            let power = start.and_then(|own| own.power).zip(end.and_then(|own| own.power));
+            used.power = power.map(|(start, end)| PowerStates { start, end });
         }
     }
 
@@ -187,14 +188,13 @@ impl Witness {
         self.suspension = self.recording.end();
         let mut host = self.recording.readings();
         host.extend(self.recording.last_reading());
-        self.health_at_end = self.health_now();
+        self.health[1] = self.health_now();
         let jobs: Vec<JobEvidence<'_>> = workers.iter().map(job).collect();
         let is_needed = may_have_overhead(plan, &jobs);
         // A cost that cannot be measured is not known, which is no failure of the run.
         let calibration = is_needed.then(|| calibration::get(self.keeps, false).ok()).flatten();
         let own_cost = calibration.as_ref().map(|calibration| &calibration.cost);
-        let judged =
-            self.judged(plan, workers, devices, &host, (&self.health, &self.health_at_end), own_cost);
+        let judged = self.judged(plan, workers, devices, &host, (&self.health[0], &self.health[1]), own_cost);
         let problems = problems.map(assemble::of_problem);
         merge(judged.chain(problems).chain(assemble::remarks(plan, workers)))
     }

@@ -6,9 +6,10 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use fiord_host::DeviceIdentity;
+use fiord_host::{DeviceIdentity, health};
 use fiord_lab::StudyTarget;
 use fiord_lab::qualify::{Earlier, FoundDevice, Kept};
+use fiord_lab::several::is_of_several;
 use fiord_report::path::shown;
 use fiord_report::time::iso;
 use fiord_store::{Filter, History, HistoryEntry, RunKind, RunSelector, StoreError};
@@ -53,11 +54,14 @@ fn newest(target: &StudyTarget, block_bytes: u64) -> Result<Earlier, String> {
         };
         entry.facts.kind == kind && identity.words.iter().any(is_named)
     };
+    // After a restart a device may have the name that another had before.
     let path = keep::target(&target.file);
     for study in history.list(&Filter::default()).map_err(failed)?.into_iter().filter(is_of_device) {
         let parts = history.list(&Filter { parent: Some(study.id), ..Filter::default() }).map_err(failed)?;
+        let is_of_one_device = !is_of_several(&study.facts.title);
         let is_done = |part: &HistoryEntry| {
-            part.facts.exit_status == Some(SUCCESS) && part.facts.targets.contains(&path)
+            let is_here = is_of_one_device || part.facts.targets.contains(&path);
+            part.facts.exit_status == Some(SUCCESS) && is_here
         };
         for part in
             parts.into_iter().filter(is_done).filter(|part| part.facts.title.contains("preconditioning"))
@@ -66,7 +70,7 @@ fn newest(target: &StudyTarget, block_bytes: u64) -> Result<Earlier, String> {
             let Ok(Some(stored)) = history.load(RunSelector::Id(part.id)) else { continue };
             let Some((_, report)) = stored.printed else { continue };
             let date = iso(part.facts.started_ms, part.facts.utc_offset_s).chars().take(10).collect();
-            let earlier = Earlier { run: part.id, date, report };
+            let earlier = Earlier { run: part.id, date, report, is_of_one_device };
             if earlier.has_preconditioned(block_bytes, target.size_bytes) {
                 return Ok(earlier);
             }
@@ -84,6 +88,7 @@ fn device(path: &Path, size_bytes: u64) -> Result<FoundDevice, String> {
     }
     let device = Sysfs::default().block_device_of(found.special).map_err(failed)?;
     let counters = device.counters().map_err(failed)?;
+    let own = health([device.name()]).pop();
     let open = File::open(path).map_err(failed)?;
     let (mut block, mut zero_places) = (vec![0; PLACE_BYTES], 0);
     let unit = PLACE_BYTES as u64;
@@ -97,6 +102,7 @@ fn device(path: &Path, size_bytes: u64) -> Result<FoundDevice, String> {
         boot_id: procfs::boot_id().ok(),
         write_sectors: counters.write_sectors,
         discard_ios: counters.discard_ios,
+        lifetime_written_bytes: own.and_then(|own| own.log.written_bytes),
         places: PLACES as usize,
         zero_places,
     })
