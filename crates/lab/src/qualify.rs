@@ -93,8 +93,7 @@ impl Qualify {
         self
     }
 
-    /// The same study beside those of other targets: with its first run alone known before, so that no run on another target
-    /// is between the rounds of a test.
+    /// The same study beside those of other targets: with its first run alone known before.
     #[must_use]
     pub fn beside_others(mut self) -> Qualify {
         self.outline.steps.truncate(1);
@@ -254,8 +253,10 @@ impl Study for Qualify {
     fn part(&self, results: &[StepResult]) -> Option<usize> {
         let (runs, _) = walk(&self.phases, results, &self.breaks);
         let over = runs.iter().filter(|runs| runs.is_over).count();
-        let begun = self.phases.iter().take(over + 1).rev();
-        Some(over - begun.take_while(|phase| phase.continues).count())
+        // What is not prepared begins where the phase before ended, and a device that waits meanwhile would recover.
+        let begins =
+            |number: &usize| self.phases.get(*number).is_some_and(|phase| phase.precondition.is_some());
+        Some((0..=over).rev().find(begins).unwrap_or(0))
     }
 
     fn compared<'r>(&'r self, results: &'r [StepResult]) -> Vec<(String, &'r StepResult)> {

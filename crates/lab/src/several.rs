@@ -76,6 +76,11 @@ impl Several {
         Ok(Several { studies, outline })
     }
 
+    /// Whether their studies have parts that must not be interrupted.
+    fn has_parts(&self) -> bool {
+        self.studies.iter().any(|(_, study)| study.part(&[]).is_some())
+    }
+
     /// The results of one target, with the numbers that steps have in its own study.
     fn of_target(&self, target: usize, results: &[StepResult]) -> Vec<StepResult> {
         let count = self.studies.len();
@@ -132,6 +137,12 @@ impl Study for Several {
         (0..self.studies.len()).all(decided)
     }
 
+    fn step(&self, number: usize, results: &[StepResult]) -> Option<Step> {
+        // Of parts, what each target begins with is known before, and not when.
+        let known = self.steps().get(number).filter(|_| !self.has_parts());
+        known.cloned().or_else(|| self.next(results))
+    }
+
     fn next(&self, results: &[StepResult]) -> Option<Step> {
         let count = self.studies.len();
         let of_part = |(target, (name, study)): (usize, &(String, Box<dyn Study>))| {
@@ -141,10 +152,10 @@ impl Study for Several {
             Some((part, Step { name, repeats: Some(own.len() * count + target), ..step }))
         };
         let first = self.studies.iter().enumerate().filter_map(of_part).min_by_key(|(part, _)| *part);
-        first.map(|(_, step)| step).or_else(|| {
-            let is_decided = || self.is_decided(results);
-            self.outline.rounds.next(self.steps(), results, is_decided)
-        })
+        if self.has_parts() {
+            return first.map(|(_, step)| step);
+        }
+        self.outline.rounds.next(self.steps(), results, || self.is_decided(results))
     }
 
     fn runs_max(&self) -> usize {

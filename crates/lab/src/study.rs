@@ -113,6 +113,12 @@ pub trait Study {
         step_runs::are_enough(results)
     }
 
+    /// The run of this number, if so many were carried out: one that was known before, or that follows from the results so
+    /// far; `None` ends the study.
+    fn step(&self, number: usize, results: &[StepResult]) -> Option<Step> {
+        self.steps().get(number).cloned().or_else(|| self.next(results))
+    }
+
     /// The run that follows from the results so far, once those known before are over; `None` ends the study.
     fn next(&self, results: &[StepResult]) -> Option<Step> {
         self.outline().rounds.next(self.steps(), results, || self.is_decided(results))

@@ -108,8 +108,6 @@ pub(super) struct Phase {
     pub points: Vec<Point>,
     pub measure: Measure,
     pub end: End,
-    /// Whether it begins where the one before ended, so that no other device may be tested between them.
-    pub continues: bool,
 }
 
 impl Phase {
@@ -251,7 +249,7 @@ impl Maker<'_> {
     ) -> Phase {
         let end = self.until_steady();
         let precondition = Some(self.precondition(&name, block_bytes));
-        Phase { test, precondition, kept: None, name, points, measure, end, continues: false }
+        Phase { test, precondition, kept: None, name, points, measure, end }
     }
 
     /// From the state that the user has put the device into.
@@ -268,16 +266,7 @@ impl Maker<'_> {
             End::Written { bytes: SATURATION_FILLS * self.target.size_bytes, rounds_max: rounds_max.max(1) };
         let (test, name) = (Test::WriteSaturation, "write saturation".to_string());
         let points = vec![point];
-        Phase {
-            test,
-            name,
-            precondition: None,
-            kept: None,
-            points,
-            measure: Measure::Iops,
-            end,
-            continues: false,
-        }
+        Phase { test, name, precondition: None, kept: None, points, measure: Measure::Iops, end }
     }
 
     /// So many of the rounds that a test without a steady state has, fewer if rounds are limited.
@@ -295,7 +284,7 @@ impl Maker<'_> {
             let (rw, jobs, depth) = if in_sequence { ("write", 1, 32) } else { ("randwrite", jobs, depth) };
             let points =
                 vec![self.point(&name, (0, block_bytes.max(self.target.block_bytes)), rw, jobs, depth)];
-            let (end, continues) = (self.share(minutes), what != "sequential");
+            let end = self.share(minutes);
             Phase {
                 test,
                 name: what.to_string(),
@@ -304,7 +293,6 @@ impl Maker<'_> {
                 points,
                 measure: Measure::MibPerS,
                 end,
-                continues,
             }
         })
     }
@@ -320,8 +308,7 @@ impl Maker<'_> {
         let tracked = Point { is_tracked: true, ..writes("steady") };
         let end = self.until_steady();
         let (name, points) = (test.word().to_string(), vec![between, tracked]);
-        let first =
-            Phase { test, name, precondition: None, kept: None, points, measure, end, continues: false };
+        let first = Phase { test, name, precondition: None, kept: None, points, measure, end };
         let mut phases = vec![first.clone()];
         let burst = self.settings.time / BURSTS_PER_MEASUREMENT;
         for pause in PAUSES.map(|times| burst * times) {
@@ -333,7 +320,7 @@ impl Maker<'_> {
                 [(pauses.clone(), bursts, BURSTS), (after.clone(), writes(&after), AFTER_BURSTS)]
             {
                 let (points, end) = (vec![point], self.share(rounds));
-                phases.push(Phase { name, points, end, continues: true, ..first.clone() });
+                phases.push(Phase { name, points, end, ..first.clone() });
             }
         }
         phases

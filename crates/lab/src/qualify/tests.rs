@@ -249,42 +249,79 @@ fn what_is_not_by_the_specification_is_said_before() {
     assert!(Qualify::new(read_only, settings).is_err_and(|why| why.contains("--overwrite")));
 }
 
-#[test]
-fn a_test_ends_on_one_device_before_it_begins_on_the_next_and_windows_are_compared() {
-    let of = |name: &str| {
-        (name.to_string(), Box::new(study(&[Test::Throughput]).beside_others()) as Box<dyn Study>)
-    };
+/// The study of these tests on two devices, carried out to its end: its results, and the names of its runs.
+fn on_two(one: impl Fn() -> Qualify) -> (Several, Vec<StepResult>, Vec<String>) {
+    let of = |name: &str| (name.to_string(), Box::new(one().beside_others()) as Box<dyn Study>);
     let several = Several::new(vec![of("a"), of("b")]).unwrap();
-    assert!(several.purpose().ends_with("; the same on 1GiB of /data, in turn"), "{}", several.purpose());
     let (mut results, mut names): (Vec<StepResult>, Vec<String>) = Default::default();
-    while let Some(step) = several.steps().get(results.len()).cloned().or_else(|| several.next(&results)) {
-        let ios = if step.name.starts_with("a") { 1000 } else { 2000 };
-        let number = step.repeats.unwrap_or(results.len());
+    while let Some(step) = several.step(results.len(), &results) {
+        let ios = if step.name.starts_with("a") { 1 << 17 } else { 1 << 18 };
         let of = Some(direction(ios, 4096, 1000));
         let is_read = step.name.contains(" 100/0 ");
         results.push(StepResult {
-            step: number,
+            step: step.repeats.unwrap(),
             report: if is_read { report(of, None) } else { report(None, of) },
         });
         names.push(step.name);
     }
+    (several, results, names)
+}
+
+#[test]
+fn a_test_ends_on_one_device_before_it_begins_on_the_next_and_windows_are_compared() {
+    let (several, results, names) = on_two(|| study(&[Test::Throughput]));
+    assert!(several.purpose().ends_with("; the same on 1GiB of /data, in turn"), "{}", several.purpose());
+    let begin = |name: &str| [0, 11, 22, 33].map(|at| names[at].starts_with(name));
+    assert_eq!([begin("a: "), begin("b: ")], [[true, false, true, false], [false, true, false, true]]);
     assert_eq!(
-        names[..3],
+        [&names[11], &names[12], &names[22]],
         [
-            "a: throughput 128KiB: preconditioning",
             "b: throughput 128KiB: preconditioning",
-            "a: throughput 100/0 128KiB"
+            "b: throughput 100/0 128KiB",
+            "a: throughput 1MiB: preconditioning"
         ]
     );
-    assert!(
-        names[2..12].iter().all(|name| name.starts_with("a: "))
-            && names[12..22].iter().all(|name| name.starts_with("b: "))
-    );
-    assert_eq!(names[22], "a: throughput 1MiB: preconditioning");
     assert_eq!(names.len(), 2 * 2 * (1 + 5 * 2));
     let result = several.result(&results, 80);
     assert!(result.conclusion.starts_with("Of 4 rows, b is faster in 4"), "{}", result.conclusion);
     assert_eq!((result.table.rows.len(), result.verdict), (8, None));
+}
+
+#[test]
+fn no_device_waits_for_another_before_it_is_prepared_anew() {
+    let short = |tests: &[Test]| {
+        let settings = Settings { rounds_max: 1, ..study(tests).settings };
+        Qualify::new(target(), settings).unwrap()
+    };
+    let kept = || {
+        let kept = Kept {
+            run: 12,
+            date: "2026-11-28".to_string(),
+            size_bytes: 1 << 30,
+            written_since_bytes: 0,
+            counted_by: Counter::Kernel,
+        };
+        let study = study(&[Test::Throughput, Test::Latency]);
+        let blocks = study.precondition_blocks();
+        study.keeping(&blocks.into_iter().map(|block| (block, Ok(kept.clone()))).collect::<Vec<_>>())
+    };
+    let saturation = || short(&[Test::WriteSaturation, Test::CrossStimulus]);
+    let all: [(&dyn Fn() -> Qualify, usize); 4] = [
+        (&kept, 1),
+        (&saturation, 1),
+        (&|| short(&[Test::IdleRecovery]), 1),
+        (&|| short(&[Test::WriteSaturation, Test::Throughput, Test::IdleRecovery]), 3),
+    ];
+    for (one, visits) in all {
+        let (_, _, names) = on_two(one);
+        let mut turns: Vec<&str> = names.iter().map(|name| &name[..1]).collect();
+        turns.dedup();
+        assert_eq!(turns, ["a", "b"].repeat(visits), "{} runs", names.len());
+        let alone: Vec<String> =
+            names.iter().filter_map(|name| name.strip_prefix("b: ")).map(str::to_string).collect();
+        let mut results = Vec::new();
+        assert_eq!(alone, carry_on(&one(), &mut results, usize::MAX, |_, _| 1 << 18), "each as alone");
+    }
 }
 
 #[test]

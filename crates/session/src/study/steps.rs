@@ -159,8 +159,7 @@ impl Steps<'_> {
 
     /// A step by its number: one that was known before, or that follows from the results so far.
     fn step(&self, number: usize) -> Option<Step> {
-        let study = self.of.study;
-        let step = study.steps().get(number).cloned().or_else(|| study.next(&self.results))?;
+        let step = self.of.study.step(number, &self.results)?;
         // By this name a later resumption knows of the interruption.
         let is_resumed = self.resumed_at == Some(number);
         Some(if is_resumed { Step { name: with_resumption(&step.name), ..step } } else { step })
