@@ -176,7 +176,9 @@ impl<P: Processes> Tracker<P> {
     /// Follows threads that run already, whose calls are recorded if they end after this moment.
     pub(super) fn of_threads(processes: P, threads: &[i32], began_ns: u64) -> Tracker<P> {
         let mut tracker = Tracker::new(processes, None, began_ns);
-        threads.iter().for_each(|thread| drop(tracker.adopt(*thread)));
+        for thread in threads {
+            tracker.adopt(*thread);
+        }
         tracker
     }
 
@@ -225,7 +227,9 @@ impl<P: Processes> Tracker<P> {
     pub(super) fn lost(&mut self) {
         let threads: Vec<i32> = self.states.drain().map(|(thread, _)| thread).collect();
         self.unnamed.clear();
-        threads.into_iter().for_each(|thread| drop(self.adopt(thread)));
+        for thread in threads {
+            self.adopt(thread);
+        }
     }
 
     /// Takes the next event, in the order of time.
