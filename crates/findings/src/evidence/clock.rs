@@ -43,7 +43,7 @@ fn of_job(job: &Job, step_ns: f64, mean_ns: f64) -> Option<Finding> {
         shown(mean_ns)
     );
     let is_chosen = job.measure.clock == ClockSource::Microseconds;
-    let remedy = if is_chosen { "clocksource=cpu" } else { "larger blocks" };
+    let remedy = if is_chosen { "set clocksource=cpu" } else { "quote its mean" };
     let finding = Finding::new(Code::ClockSteps, subject::job(job), sentence, remedy);
     Some(finding.based_on([("step_ns", Cell::Number(step_ns, 1)), ("latency_ns", Cell::Number(mean_ns, 1))]))
 }
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn microseconds_are_steps_on_every_processor() {
         let finding = found(Some("gettimeofday"), None, 20_000).unwrap();
-        assert_eq!(finding.option, "clocksource=cpu");
+        assert_eq!(finding.remedy, "set clocksource=cpu");
         assert_eq!(found(Some("gettimeofday"), None, 20_001), None);
     }
 

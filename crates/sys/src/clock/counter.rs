@@ -155,18 +155,26 @@ struct Pair {
 }
 
 impl Pair {
-    /// The closest of several readings: the one during which the counter moved least.
+    /// The closest of several readings: the one during which the counter moved least. A counter that did not move counts in
+    /// steps that are longer than a reading takes, of which the shortest one seen is the error.
     fn read() -> Pair {
         const TRIES: usize = 24;
         let mut best = Pair { ticks: 0, ns: 0, width: u64::MAX };
+        let (mut step, mut last) = (u64::MAX, Processor::ticks());
         for _ in 0..TRIES {
             let before = Processor::ticks();
             let ns = monotonic_ns();
-            // Both readings are known to a tick, which is tens of nanoseconds on some processors.
-            let width = Processor::ticks().wrapping_sub(before) + 1;
+            let after = Processor::ticks();
+            let width = after.wrapping_sub(before);
             if width < best.width {
                 best = Pair { ticks: before.wrapping_add(width / 2), ns, width };
             }
+            let moves = [before.wrapping_sub(last), width].into_iter().filter(|ticks| *ticks > 0);
+            step = moves.fold(step, u64::min);
+            last = after;
+        }
+        if best.width == 0 && step < u64::MAX {
+            best.width = step;
         }
         best
     }
