@@ -216,7 +216,7 @@ impl Pair {
 
     /// A study runs on ARM.
     fn studies(&self, place: &Path) -> Result<(), String> {
-        self.run(place, &self.arm, &["quick", "--time=1s", "--size=4m", "."]).map(drop)
+        self.run(place, &self.arm, &["quick", "--time=1s", "--size=8m", "--undecided=pass", "."]).map(drop)
     }
 }
 
