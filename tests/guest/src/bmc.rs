@@ -40,13 +40,12 @@ impl Bmc {
     /// If the port is not there, or a module cannot be loaded.
     pub fn start(watts: u16) -> Result<Bmc, String> {
         let port = port()?;
-        let mut file = File::options().read(true).write(true).open(&port);
-        let mut file = file.as_mut().map_err(|error| format!("{}: {error}", port.display()))?;
-        let file_here = file.try_clone().map_err(|error| error.to_string())?;
+        let opened = File::options().read(true).write(true).open(&port);
+        let mut file = opened.map_err(|error| format!("{}: {error}", port.display()))?;
         send(&mut file, &VERSION, COMMAND_END).map_err(|error| error.to_string())?;
         let bmc = Bmc { watts: Arc::new(AtomicU16::new(watts)) };
         let watts = Arc::clone(&bmc.watts);
-        thread::spawn(move || serve(file_here, &watts));
+        thread::spawn(move || serve(file, &watts));
         // The guest's udev may have loaded it when nothing answered.
         let _ = run("modprobe", &["-r", "ipmi_si"]);
         run("modprobe", &["-a", "ipmi_si", "ipmi_devintf"])?;
