@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use fiord_import::{DirectionName, Report};
 use fiord_report::RunReport;
 use fiord_report::table::{Cell, Column};
 use fiord_stats::Latency;
@@ -12,12 +13,19 @@ use fiord_stats::Latency;
 use crate::typed::Kind;
 
 /// One direction of a run.
+#[derive(Default)]
 struct Totals {
-    ios: u64,
-    bytes: u64,
-    seconds: f64,
-    latency: Latency,
+    ios: Option<u64>,
+    bytes: Option<u64>,
+    ios_per_s: Option<f64>,
+    bytes_per_s: Option<f64>,
+    mean_ns: Option<f64>,
+    max_ns: Option<u64>,
+    /// Each of [`PERCENTS`].
+    percentiles_ns: [Option<u64>; PERCENTS.len()],
 }
+
+const PERCENTS: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 
 /// A figure: its column in each direction, its kind, and its cell.
 struct Figure {
@@ -37,33 +45,20 @@ macro_rules! figure {
 }
 
 const FIGURES: &[Figure] = &[
-    figure!("ios", Count, |all| Cell::Count(all.ios)),
-    figure!("bytes", Count, |all| Cell::Bytes(all.bytes)),
-    figure!("ios_per_s", Number, |all| all.per_s(all.ios)),
-    figure!("bytes_per_s", Number, |all| all.per_s(all.bytes)),
-    figure!("latency_mean_ns", Number, |all| all.measured(|latency| Cell::Number(latency.running.mean(), 0))),
-    figure!("latency_p50_ns", Count, |all| all.percentile(50.0)),
-    figure!("latency_p90_ns", Count, |all| all.percentile(90.0)),
-    figure!("latency_p99_ns", Count, |all| all.percentile(99.0)),
-    figure!("latency_p99_9_ns", Count, |all| all.percentile(99.9)),
-    figure!("latency_max_ns", Count, |all| all.measured(|latency| Cell::Latency(latency.running.max))),
+    figure!("ios", Count, |all| Cell::count(all.ios)),
+    figure!("bytes", Count, |all| all.bytes.map_or(Cell::None, Cell::Bytes)),
+    figure!("ios_per_s", Number, |all| number(all.ios_per_s)),
+    figure!("bytes_per_s", Number, |all| number(all.bytes_per_s)),
+    figure!("latency_mean_ns", Number, |all| number(all.mean_ns)),
+    figure!("latency_p50_ns", Count, |all| Cell::count(all.percentiles_ns[0])),
+    figure!("latency_p90_ns", Count, |all| Cell::count(all.percentiles_ns[1])),
+    figure!("latency_p99_ns", Count, |all| Cell::count(all.percentiles_ns[2])),
+    figure!("latency_p99_9_ns", Count, |all| Cell::count(all.percentiles_ns[3])),
+    figure!("latency_max_ns", Count, |all| all.max_ns.map_or(Cell::None, Cell::Latency)),
 ];
 
-impl Totals {
-    fn per_s(&self, count: u64) -> Cell {
-        if self.seconds > 0.0 { Cell::Number(count as f64 / self.seconds, 0) } else { Cell::None }
-    }
-
-    fn measured(&self, cell: impl Fn(&Latency) -> Cell) -> Cell {
-        if self.latency.running.count > 0 { cell(&self.latency) } else { Cell::None }
-    }
-
-    fn percentile(&self, percent: f64) -> Cell {
-        match self.latency.histogram.count() {
-            0 => Cell::None,
-            _ => Cell::count(self.latency.percentiles(&[percent]).first().copied()),
-        }
-    }
+fn number(figure: Option<f64>) -> Cell {
+    figure.map_or(Cell::None, |figure| Cell::Number(figure, 0))
 }
 
 /// The columns, reads first.
@@ -79,11 +74,34 @@ pub fn direction_columns() -> Vec<(Column, Kind)> {
 
 /// The cells of a run, or of a study, which has no report.
 pub fn direction_cells(report: Option<&RunReport>) -> Vec<Cell> {
+    cells(|direction| totals(report?, direction))
+}
+
+/// The cells of a report that was read.
+pub fn read_direction_cells(report: &Report) -> Vec<Cell> {
+    const NAMES: [DirectionName; 3] = [DirectionName::Read, DirectionName::Write, DirectionName::Trim];
+    cells(|direction| report.totals(&[NAMES[direction]]).map(|read| of_read(&read)))
+}
+
+fn cells(totals: impl Fn(usize) -> Option<Totals>) -> Vec<Cell> {
     let of = |direction: usize| {
-        let totals = report.and_then(|report| totals(report, direction));
+        let totals = totals(direction);
         FIGURES.iter().map(move |figure| totals.as_ref().map_or(Cell::None, figure.cell))
     };
     (0..3).flat_map(of).collect()
+}
+
+fn of_read(read: &fiord_import::Totals) -> Totals {
+    let latency = read.latency.as_ref();
+    Totals {
+        ios: read.ios,
+        bytes: read.bytes,
+        ios_per_s: read.ios_per_s,
+        bytes_per_s: read.bytes_per_s,
+        mean_ns: latency.and_then(|latency| latency.mean_ns),
+        max_ns: latency.and_then(|latency| latency.max_ns),
+        percentiles_ns: PERCENTS.map(|percent| latency?.percentile_ns(percent)),
+    }
 }
 
 /// What was done in a direction; `None` if nothing was. Jobs of a group run together, and groups one after the other.
@@ -103,7 +121,19 @@ fn totals(report: &RunReport, direction: usize) -> Option<Totals> {
     }
     let latency = if completion.running.count > 0 { completion } else { total };
     let seconds = longest_ms.values().sum::<u64>() as f64 / 1000.0;
-    (ios > 0).then_some(Totals { ios, bytes, seconds, latency })
+    let per_s = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
+    let measured = Some(&latency).filter(|latency| latency.running.count > 0);
+    let has_percentiles = latency.histogram.count() > 0;
+    let percentile = |percent| latency.percentiles(&[percent]).first().copied();
+    (ios > 0).then(|| Totals {
+        ios: Some(ios),
+        bytes: Some(bytes),
+        ios_per_s: per_s(ios),
+        bytes_per_s: per_s(bytes),
+        mean_ns: measured.map(|latency| latency.running.mean()),
+        max_ns: measured.map(|latency| latency.running.max),
+        percentiles_ns: PERCENTS.map(|percent| percentile(percent).filter(|_| has_percentiles)),
+    })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod parquet;
 mod thrift;
 mod typed;
 
-pub use directions::{direction_cells, direction_columns};
+pub use directions::{direction_cells, direction_columns, read_direction_cells};
 pub use line::line_protocol;
 pub use parquet::parquet;
 pub use typed::{Kind, TypedTable};

@@ -56,9 +56,8 @@ impl Keeper {
 
     /// For a run that starts now, with these arguments.
     pub(crate) fn new<A: AsRef<OsStr>>(arguments: &[A], machine: &Machine, tag: Option<&str>) -> Keeper {
-        let words = std::iter::once("fiord".into()).chain(masked::of_arguments(arguments));
         Keeper {
-            command: words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" "),
+            command: command_of(arguments),
             host: machine.hostname.clone(),
             kernel: machine.kernel_release.clone(),
             tag: tag.map(str::to_string),
@@ -306,7 +305,8 @@ fn title(plan: &Plan) -> String {
     title_of(plan.jobs.iter().map(|job| text(&job.name)))
 }
 
-fn title_of(all: impl Iterator<Item = String>) -> String {
+/// Names in a title, each once.
+pub(crate) fn title_of(all: impl Iterator<Item = String>) -> String {
     let mut seen = BTreeSet::new();
     let mut names: Vec<String> = all.filter(|name| seen.insert(name.clone())).collect();
     let rest = names.len().saturating_sub(NAMES_MAX);
@@ -366,6 +366,12 @@ pub(crate) fn name_of(path: &Path) -> String {
         name += &text(part);
     }
     if name.is_empty() { "/".to_string() } else { name }
+}
+
+/// The command line of fiord with these arguments, without secrets.
+pub(crate) fn command_of<A: AsRef<OsStr>>(arguments: &[A]) -> String {
+    let words = std::iter::once("fiord".into()).chain(masked::of_arguments(arguments));
+    words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
 }
 
 /// A word quoted for a shell; unprintable text uses `$'…'` with escaped bytes.

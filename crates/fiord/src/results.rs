@@ -32,15 +32,19 @@ pub(crate) enum Document {
 /// It cannot be read, or has neither, with the place.
 pub(crate) fn document_in(path: &Path) -> Result<Document, String> {
     let (place, text) = text_of(path)?;
-    let study = study::read(&text).map_err(|why| format!("{place}:{why}"))?;
-    match study {
+    document(&text).map_err(|why| format!("{place}:{why}"))
+}
+
+/// The study of a text, or its best report. The error begins with its place.
+pub(crate) fn document(text: &str) -> Result<Document, String> {
+    match study::read(text).map_err(|why| why.to_string())? {
         Some(study) => Ok(Document::Study(study)),
-        None => best(&text).map(Document::Report).map_err(|why| format!("{place}:{why}")),
+        None => best(text).map(Document::Report),
     }
 }
 
 /// What errors call a file, and its text.
-fn text_of(path: &Path) -> Result<(String, String), String> {
+pub(crate) fn text_of(path: &Path) -> Result<(String, String), String> {
     let place = if path == Path::new("-") { "standard input".to_string() } else { shown(path) };
     let bytes = environment::read_file(path.as_os_str())
         .map_err(|error| format!("{place}: {}", error_text(&error)))?;
@@ -241,10 +245,11 @@ pub(crate) fn named(name: &str) -> Result<Option<RunSelector>, CommandError> {
     .into())
 }
 
-/// The report of a recorded run on hosts, as it was printed; `None` of anything else.
-pub(crate) fn on_hosts(stored: &Stored) -> Result<Option<Report>, String> {
-    match &stored.summary {
-        Some(printed) if stored.entry.facts.kind == RunKind::Hosts => best(&printed.json).map(Some),
+/// What is recorded as a document: a run on hosts, as it was printed, and what was imported; `None` of anything else.
+pub(crate) fn recorded_document(stored: &Stored) -> Result<Option<Document>, String> {
+    match (&stored.summary, &stored.entry.facts.kind) {
+        (Some(printed), RunKind::Hosts) => best(&printed.json).map(|report| Some(Document::Report(report))),
+        (Some(imported), RunKind::Import) => document(&imported.json).map(Some),
         _ => Ok(None),
     }
 }
@@ -274,17 +279,26 @@ fn recorded(name: &str) -> Result<Side, CommandError> {
     let side = Side {
         name: name.to_string(),
         described,
-        host: Some(facts.host.clone()),
+        host: Some(facts.host.clone()).filter(|host| !host.is_empty()),
         kernel: facts.kernel.clone(),
         runs: Vec::new(),
     };
     if let Some((_, report)) = &stored.printed {
         return Ok(Side { runs: vec![NamedRun::of_run("", report)?], ..side });
     }
-    if let Some(report) = on_hosts(&stored)? {
-        // The machines are those of the report.
-        let runs = vec![NamedRun { name: String::new(), report }];
-        return Ok(Side { runs, host: None, kernel: None, ..side });
+    match recorded_document(&stored)? {
+        Some(Document::Report(report)) => {
+            // The machines of several are those of the report.
+            let is_one = report.hosts.is_empty() && facts.kind == RunKind::Import;
+            let runs = vec![NamedRun { name: String::new(), report }];
+            let of_one = |fact: Option<String>| fact.filter(|_| is_one);
+            return Ok(Side { runs, host: of_one(side.host), kernel: of_one(side.kernel), ..side });
+        }
+        Some(Document::Study(study)) => {
+            let Side { name, described, .. } = side;
+            return Ok(Side { name, described, ..side_of(Path::new(&format!("run {id}")), &study)? });
+        }
+        None => {}
     }
     if let Some(study) = study_on_hosts(&stored) {
         return Ok(Side { runs: runs_of(&study), host: None, kernel: None, ..side });

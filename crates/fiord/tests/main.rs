@@ -30,6 +30,7 @@ mod full_disk;
 mod hangs;
 mod history;
 mod history_export;
+mod history_import;
 mod hostile_text;
 mod hosts;
 mod in_use;

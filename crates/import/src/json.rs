@@ -5,6 +5,7 @@
 
 mod fields;
 mod locate;
+pub mod replaced;
 pub mod study;
 
 use serde_json::Value;
@@ -106,8 +107,18 @@ fn placed(document: &str, line: u32, WrongType { path, problem }: WrongType) -> 
 
 /// All but the jobs.
 fn head(root: &Fields<'_>) -> Result<Report, WrongType> {
-    let mut report =
-        Report { version: root.text("fio version")?, date: root.text("time")?, ..Report::default() };
+    let mut report = Report {
+        version: root.text("fio version")?,
+        date: root.text("time")?,
+        timestamp_ms: match root.number("timestamp_ms")? {
+            Some(ms) => Some(ms),
+            None => root.number::<u64>("timestamp")?.map(|seconds| seconds.saturating_mul(1000)),
+        },
+        ..Report::default()
+    };
+    if let Some(fields) = root.object("fiord")? {
+        report.fiord_version = fields.text("version")?;
+    }
     for fields in root.list("disk_util")?.unwrap_or_default() {
         report.disks.push(disk(&fields)?);
     }

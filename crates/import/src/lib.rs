@@ -10,7 +10,9 @@ mod normal;
 mod number;
 mod place;
 pub mod terse;
+mod totals;
 
+pub use json::replaced::with_values;
 pub use json::study::{self, StudyDocument, StudyRows, StudyValue};
 pub use model::{
     CpuFigures, DirectionFigures, DirectionName, DiskFigures, EnergyFigures, Heading, JobFigures,
@@ -18,6 +20,7 @@ pub use model::{
     SampleMoments, WindowFigures,
 };
 pub use place::ReadError;
+pub use totals::Totals;
 
 use normal::NormalReader;
 use place::NumberedLine;

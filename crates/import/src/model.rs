@@ -32,8 +32,12 @@ pub struct Report {
     pub line: u32,
     /// The program that made it: `fio-3.42`.
     pub version: Option<String>,
+    /// The version of fiord, if that made it. Only fiord's JSON has it.
+    pub fiord_version: Option<String>,
     /// When it was made, as it was printed.
     pub date: Option<String>,
+    /// The same in milliseconds since 1970. Only JSON has it.
+    pub timestamp_ms: Option<u64>,
     /// Options of all jobs: (name, text as typed). Only JSON has them.
     pub global_options: Vec<(String, String)>,
     /// The jobs; under group reporting one stands for several.

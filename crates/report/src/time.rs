@@ -36,6 +36,49 @@ pub fn date(timestamp_ms: u64, utc_offset_s: i32) -> String {
     format!("{weekday} {} {day:2} {hour:02}:{minute:02}:{second:02} {year}", MONTHS[month])
 }
 
+/// The time that [`date`] or [`iso`] printed: in milliseconds since the epoch, with its offset from UTC in seconds if the
+/// text has that; without, the time is as if it were UTC. `None` if it is no such text, or before 1970.
+pub fn read(text: &str) -> Option<(u64, Option<i32>)> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (day, clock, offset_s) = match words.as_slice() {
+        [_, month, day, clock, year] => {
+            let month = MONTHS.iter().position(|known| known == month)? as u64;
+            (days(year.parse().ok()?, month, day.parse().ok()?)?, *clock, None)
+        }
+        [only] => {
+            let (date, time) = only.split_once('T')?;
+            let [year, month, day] = numbers(date, '-')?;
+            let sign = time.find(['+', '-'])?;
+            let [hours, minutes] = numbers(&time[sign + 1..], ':')?;
+            let offset_s = i32::try_from(hours.min(24) * 3600 + minutes.min(59) * 60).ok()?;
+            let is_west = time[sign..].starts_with('-');
+            let day = days(year, month.checked_sub(1)?, day)?;
+            (day, &time[..sign], Some(if is_west { -offset_s } else { offset_s }))
+        }
+        _ => return None,
+    };
+    let [hour, minute, second] = numbers(clock, ':')?;
+    let local_s = day * 86_400 + hour.min(23) * 3600 + minute.min(59) * 60 + second.min(60);
+    let utc_s = local_s.checked_add_signed(-i64::from(offset_s.unwrap_or(0)))?;
+    Some((utc_s * 1000, offset_s))
+}
+
+/// As many numbers as are asked for, with this between them.
+fn numbers<const COUNT: usize>(text: &str, between: char) -> Option<[u64; COUNT]> {
+    let all: Vec<u64> = text.split(between).map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    all.try_into().ok()
+}
+
+/// Days since 1970-01-01 of a year, a month (from 0) and a day (from 1); `None` if there is no such day until the year 9999.
+fn days(year: u64, month: u64, day: u64) -> Option<u64> {
+    if !(1970..=9999).contains(&year) || month > 11 {
+        return None;
+    }
+    // Every year has 365 days and a quarter: the first guess is at most a month away.
+    let guess = (year - 1970) * 365 + (year - 1969) / 4 + month * 30;
+    (guess.saturating_sub(30)..guess + 62).find(|days| civil(*days) == (year, month as usize, day))
+}
+
 /// Calendar date and wall-clock time.
 struct CivilTime {
     year: u64,
@@ -94,6 +137,35 @@ mod tests {
             (4_107_542_400, "Mon Mar  1 00:00:00 2100"),
         ] {
             assert_eq!(date(seconds * 1000, 0), text);
+        }
+    }
+
+    #[test]
+    fn printed_times_are_read_back() {
+        // Seventy-odd years, in steps that meet every month, hour and minute.
+        for step in 0..20_000 {
+            let time_ms = step * 123_457_000;
+            assert_eq!(read(&date(time_ms, 0)), Some((time_ms, None)), "{}", date(time_ms, 0));
+            for offset_s in [0, 3600, -19_800].into_iter().filter(|_| time_ms > 86_400_000) {
+                assert_eq!(read(&iso(time_ms, offset_s)), Some((time_ms, Some(offset_s))));
+            }
+        }
+        for text in [
+            "",
+            "Sat Nov 31 01:16:52 2026",
+            "Sat Now 21 01:16:52 2026",
+            "2026-13-01T00:00:00+00:00",
+            "1+1",
+            "é",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        for text in [
+            "Sat Nov 21 99999999999999999999:1:1 2026",
+            "2026-11-21T1:1:1+99999999999999999:00",
+            "2026-0-1T0:0:0+0:0",
+        ] {
+            read(text);
         }
     }
 

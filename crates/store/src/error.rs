@@ -43,6 +43,8 @@ pub enum Cause {
     },
     /// The report cannot be stored, and why.
     Unstorable(String),
+    /// It cannot be imported, and why.
+    Unimportable(String),
     /// The bytes of a report do not encode one.
     Damaged,
 }
@@ -98,6 +100,7 @@ impl fmt::Display for Cause {
                  fiord, or delete the run with fiord history rm"
             ),
             Cause::Unstorable(why) => write!(out, "the report cannot be recorded: {why}"),
+            Cause::Unimportable(why) => out.write_str(why),
             Cause::Damaged => out.write_str("the stored report is damaged; delete it with fiord history rm"),
         }
     }

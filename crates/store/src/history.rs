@@ -23,7 +23,7 @@ use crate::record::{
 use crate::schema;
 
 /// How long to wait for another fiord that is writing.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Length of the write-ahead log from which a writer moves it to the database, which waits for the disk. Opening the
 /// history reads the whole log.
@@ -207,7 +207,7 @@ impl History {
         Ok(removed as u64)
     }
 
-    fn write<T>(
+    pub(crate) fn write<T>(
         &mut self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, Cause>,
     ) -> Result<T, StoreError> {
@@ -323,18 +323,19 @@ fn use_log(connection: &Connection) -> Result<(), Cause> {
 }
 
 /// A run's report, encoded before the transaction starts so that others wait less.
-struct EncodedReport<'a> {
+pub(crate) struct EncodedReport<'a> {
     headings: &'a str,
     headline: Headline,
     body: Vec<u8>,
 }
 
-fn insert(
+pub(crate) fn insert(
     transaction: &Transaction<'_>,
     draft: &Draft<'_>,
     measured: Option<&EncodedReport<'_>>,
 ) -> Result<i64, Cause> {
-    let headline = measured.map(|measured| measured.headline.clone()).unwrap_or_default();
+    let concluded = draft.summary.as_ref().map(|summary| &summary.headline);
+    let headline = measured.map(|measured| &measured.headline).or(concluded).cloned().unwrap_or_default();
     let facts = &draft.facts;
     transaction.execute(
         "INSERT INTO run (parent, kind, title, command, host, fiord_version, started_ms, utc_offset_s, elapsed_ms,

@@ -9,6 +9,7 @@ mod encoding;
 mod error;
 mod headline;
 mod history;
+mod import;
 mod location;
 mod record;
 mod schema;
@@ -17,6 +18,7 @@ pub use encoding::{checksum, decode, encode, seal};
 pub use error::{Cause, StoreError};
 pub use headline::Headline;
 pub use history::History;
+pub use import::{Imported, Source};
 pub use location::{default_path, state_path};
 pub use record::{
     Conclusion, Draft, Filter, HistoryEntry, Printed, RunFacts, RunKind, RunSelector, Stored, check_tag,

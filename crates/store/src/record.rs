@@ -24,13 +24,22 @@ pub enum RunKind {
     Sweep,
     /// A study that compares measurements with limits.
     Check,
+    /// The report or study of another machine, as the document that it was imported from.
+    Import,
     /// A kind that only a newer fiord knows, by its name.
     Other(String),
 }
 
 impl RunKind {
-    const KNOWN: [RunKind; 6] =
-        [RunKind::Fio, RunKind::Hosts, RunKind::Quick, RunKind::Matrix, RunKind::Sweep, RunKind::Check];
+    const KNOWN: [RunKind; 7] = [
+        RunKind::Fio,
+        RunKind::Hosts,
+        RunKind::Quick,
+        RunKind::Matrix,
+        RunKind::Sweep,
+        RunKind::Check,
+        RunKind::Import,
+    ];
 
     /// Its name in the history.
     pub fn name(&self) -> &str {
@@ -41,6 +50,7 @@ impl RunKind {
             RunKind::Matrix => "matrix",
             RunKind::Sweep => "sweep",
             RunKind::Check => "check",
+            RunKind::Import => "import",
             RunKind::Other(name) => name,
         }
     }
@@ -64,9 +74,9 @@ pub struct RunFacts {
     pub command: String,
     /// Absolute paths of the targets.
     pub targets: Vec<String>,
-    /// The machine's name.
+    /// The machine's name; empty if it was imported and is not known.
     pub host: String,
-    /// The version of fiord that ran it.
+    /// The version of fiord that ran it; empty if another program did.
     pub fiord_version: String,
     /// When it started, in milliseconds since the epoch.
     pub started_ms: u64,
@@ -82,6 +92,13 @@ pub struct RunFacts {
     pub kernel: Option<String>,
 }
 
+impl RunFacts {
+    /// The machine's name, for people.
+    pub fn host_shown(&self) -> &str {
+        if self.host.is_empty() { "an unknown host" } else { &self.host }
+    }
+}
+
 /// A run to record.
 #[derive(Clone, Debug)]
 pub struct Draft<'a> {
@@ -91,7 +108,7 @@ pub struct Draft<'a> {
     pub printed: Option<Printed<'a>>,
     /// The heading of a study: what it will do, and where.
     pub heading: Option<&'a str>,
-    /// The conclusion of a study.
+    /// The conclusion of a study, or a document that is imported.
     pub summary: Option<Conclusion>,
 }
 
@@ -135,7 +152,8 @@ pub struct Stored {
     pub heading: Option<String>,
     /// The text before the run, and its result; `None` for a study.
     pub printed: Option<(String, RunReport)>,
-    /// The conclusion of a study, or the report of a run on hosts; `None` for a run, and for what did not end.
+    /// The conclusion of a study, the report of a run on hosts, or the document that was imported; `None` for a run, and
+    /// for what did not end.
     pub summary: Option<Conclusion>,
 }
 

@@ -71,7 +71,7 @@ pub(crate) fn create(connection: &mut Connection) -> Result<(), Cause> {
 }
 
 /// Whether the tables exist; if not, the database is empty.
-fn exists(connection: &Connection) -> Result<bool, Cause> {
+pub(crate) fn exists(connection: &Connection) -> Result<bool, Cause> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     match (number("application_id")?, number("user_version")?) {
         (0, 0) if number("schema_version")? == 0 => Ok(false),

@@ -109,7 +109,7 @@ pub const DOORS: &[Door] = &[
         &["fiord-device", "fiord-report", "fiord-stats", "prost", "serde_json"],
         "how jobs are run, who reads metrics",
     ),
-    door("fiord-export", &["fiord-report", "fiord-stats"], "files, the history, stdout"),
+    door("fiord-export", &["fiord-import", "fiord-report", "fiord-stats"], "files, the history, stdout"),
     door(
         "fiord-compare",
         &["fiord-import", "fiord-report", "fiord-stats", "fiord-svg"],

@@ -145,18 +145,33 @@ fn recorded(which: RunSelector) -> Result<Explained, CommandError> {
     if let Some((_, report)) = &stored.printed {
         return Ok(Explained::Report(of_run(report)?));
     }
-    if let Some(report) = results::on_hosts(&stored)? {
+    if let Some(Document::Report(report)) = results::recorded_document(&stored)? {
         let (findings, checks) = judged(&report);
         return Ok(Explained::Report(explain(&report, findings, checks)));
     }
     let study = study_of(&stored, &history)?;
-    let HistoryEntry { id, facts, .. } = &stored.entry;
-    let date = time::date(facts.started_ms, facts.utc_offset_s);
-    let source = format!("Study {id} of {date} on {}: {}", facts.host, facts.title);
     let runs = history::runs_of(&stored, &history)?;
     // The oldest is the last.
     let runs: Vec<String> = runs.iter().rev().map(|run| run.id.to_string()).collect();
-    Ok(Explained::Study(explain_study(&study, source, &runs)))
+    Ok(Explained::Study(explain_study(&study, source(&stored), &runs)))
+}
+
+/// What was imported, in words.
+pub(super) fn of_imported(stored: &Stored, document: &Document) -> String {
+    match document {
+        Document::Report(report) => {
+            let (findings, checks) = judged(report);
+            explain(report, findings, checks).text(width())
+        }
+        Document::Study(study) => explain_study(study, source(stored), &[]).text(width()),
+    }
+}
+
+/// What a recorded study is called.
+fn source(stored: &Stored) -> String {
+    let HistoryEntry { id, facts, .. } = &stored.entry;
+    let date = time::date(facts.started_ms, facts.utc_offset_s);
+    format!("Study {id} of {date} on {}: {}", facts.host_shown(), facts.title)
 }
 
 fn of_run(run: &RunReport) -> Result<fiord_explain::Explanation, String> {

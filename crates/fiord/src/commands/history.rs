@@ -13,7 +13,7 @@ use fiord_report::json::Writer;
 use fiord_report::path::{shown, visible_lines};
 use fiord_report::table::{self, Cell, Column, Table, wrapped};
 use fiord_report::time;
-use fiord_store::{Filter, History, HistoryEntry, RunSelector, StoreError, Stored};
+use fiord_store::{Filter, History, HistoryEntry, RunKind, RunSelector, StoreError, Stored};
 use fiord_sys::clock;
 
 use super::parse;
@@ -26,8 +26,10 @@ use crate::subcommand::Subcommands;
 
 mod columns;
 mod export;
+mod import;
 
 use export::Export;
+use import::Import;
 
 /// Lists recorded runs, newest first. Every run is recorded unless --no-history is given; fiord show prints one again
 #[derive(Parser)]
@@ -45,6 +47,7 @@ Examples:
   fiord history --target=/mnt
   fiord history --export=parquet -o runs.parquet
   fiord history rm 3 4
+  fiord history import fio.json --host=db3
 ";
 
 #[derive(Args)]
@@ -68,6 +71,8 @@ const LISTED: u32 = 50;
 enum HistoryCommand {
     /// Delete runs; a study is deleted together with its runs
     Rm(Rm),
+    /// Add runs and studies of other machines, and those of fio
+    Import(Import),
 }
 
 #[derive(Args)]
@@ -91,7 +96,7 @@ impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         let path = keep::place()?;
         let history = History::open_existing(&path)?;
-        if history.is_none() {
+        if history.is_none() && !matches!(self.action, Some(HistoryCommand::Import(_))) {
             remark(&format!("fiord history: no run has been recorded yet in {}\n", shown(&path)));
         }
         match (self.action, self.list.export.export) {
@@ -101,6 +106,7 @@ impl Invocation for Options {
             }
             (None, None) => arguments::print(list(history.as_ref(), &self.list)?),
             (Some(HistoryCommand::Rm(rm)), _) => arguments::print(forget(history, &rm)?),
+            (Some(HistoryCommand::Import(import)), _) => import.run(),
         }
     }
 }
@@ -250,6 +256,15 @@ pub(crate) fn json(entries: &[HistoryEntry]) -> String {
     table::json(&[("runs", &columns::table(entries))])
 }
 
+/// How a run ended, in a word; of an imported one only whether its figures count.
+pub(crate) fn status_of(entry: &HistoryEntry) -> String {
+    match entry.facts.kind {
+        RunKind::Import if !entry.headline.is_void => "imported".to_string(),
+        RunKind::Import => status::words(Some(status::SUCCESS), true),
+        _ => status::words(entry.facts.exit_status, entry.headline.is_void),
+    }
+}
+
 /// The columns that distinguish runs, for 80 columns of text.
 fn brief(entries: &[HistoryEntry]) -> Table {
     let titles = ["ID", "WHEN", "TITLE", "TARGET", "IOPS", "BYTES/S", "P99", "STATUS"];
@@ -274,7 +289,7 @@ fn brief(entries: &[HistoryEntry]) -> Table {
             headline.ios_per_s.map_or(Cell::None, |ios_per_s| Cell::Number(ios_per_s, 0)),
             headline.bytes_per_s.map_or(Cell::None, |bytes_per_s| Cell::Bytes(bytes_per_s as u64)),
             headline.latency_p99_ns.map_or(Cell::None, Cell::Latency),
-            Cell::Text(status::words(facts.exit_status, headline.is_void)),
+            Cell::Text(status_of(entry)),
         ]);
     }
     table

@@ -176,7 +176,7 @@ fn of_study(page: StudyPage, logs: &[PathBuf]) -> Result<View, CommandError> {
 fn recorded(which: RunSelector, logs: &[PathBuf]) -> Result<View, CommandError> {
     let (history, stored) = history::load(which)?;
     let Some((_, run)) = &stored.printed else {
-        if let Some(report) = results::on_hosts(&stored)? {
+        if let Some(Document::Report(report)) = results::recorded_document(&stored)? {
             let (findings, checks) = explain::judged(&report);
             return Ok(View::Run(Box::new(RunView {
                 name: format!("Run {}: {}", stored.entry.id, stored.entry.facts.title),

@@ -6,17 +6,18 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use fiord_import::ReportFormat;
 use fiord_options::value::{OutputFormats, Reading, Value};
 use fiord_report::path::visible_lines;
 use fiord_report::{Format, TerseVersion, render, time, wants_headings};
-use fiord_store::{HistoryEntry, Stored};
+use fiord_store::{HistoryEntry, RunKind, Stored};
 
-use super::history;
+use super::{explain, history};
 use crate::arguments::{self, CommandError, Invocation};
 use crate::fio::settings;
 use crate::layout::{duration, labelled, width};
+use crate::results::{self, Document};
 use crate::subcommand::Subcommands;
-use crate::{results, status};
 
 /// Prints a recorded run again, in any format. For a study, and for a run on hosts, prints what was printed and lists its runs
 #[derive(Parser)]
@@ -60,7 +61,45 @@ impl Invocation for Options {
             let headings = if wants_headings(&formats) { headings } else { String::new() };
             return arguments::print(headings + &render(&report, &formats, terse));
         }
+        if let Some(document) = results::recorded_document(&stored)?.filter(|_| is_imported(&stored)) {
+            return arguments::print(imported(&stored, &document, &formats)?);
+        }
         arguments::print(study(&stored, &history::runs_of(&stored, &history)?, &formats)?)
+    }
+}
+
+fn is_imported(stored: &Stored) -> bool {
+    stored.entry.facts.kind == RunKind::Import
+}
+
+/// What was imported: the document itself in its own format, and for people in words if that is a format for programs.
+fn imported(stored: &Stored, document: &Document, formats: &[Format]) -> Result<String, String> {
+    let text = stored.summary.as_ref().map_or("", |summary| &summary.json);
+    let own = match document {
+        Document::Report(report) => report.format,
+        Document::Study(_) => ReportFormat::Json,
+    };
+    let is_own = match formats {
+        [Format::Normal] => own == ReportFormat::Normal,
+        [Format::Terse] => matches!(own, ReportFormat::Terse(_)),
+        [Format::Json | Format::JsonPlus] => matches!(own, ReportFormat::Json | ReportFormat::JsonPlus),
+        _ => false,
+    };
+    let id = stored.entry.id;
+    match formats {
+        [Format::Normal] => {
+            let body = if is_own { text.to_string() } else { explain::of_imported(stored, document) };
+            Ok(visible_lines(&format!("{}{body}", heading(stored))))
+        }
+        _ if is_own => Ok(visible_lines(text)),
+        _ => Err(format!(
+            "run {id} was imported as {}, and can be printed so or as normal only",
+            match own {
+                ReportFormat::Normal => "normal text",
+                ReportFormat::Terse(_) => "terse lines",
+                ReportFormat::Json | ReportFormat::JsonPlus => "json",
+            }
+        )),
     }
 }
 
@@ -90,13 +129,16 @@ fn heading(stored: &Stored) -> String {
         Some(_) => format!(", {}", duration(Duration::from_millis(facts.elapsed_ms))),
         None => String::new(),
     };
+    let program = match facts.fiord_version.as_str() {
+        "" => String::new(),
+        version => format!(" with fiord {version}"),
+    };
     let run = format!(
-        "{} of {}{took}, on {} with fiord {}: {}",
+        "{} of {}{took}, on {}{program}: {}",
         stored.entry.id,
         time::date(facts.started_ms, facts.utc_offset_s),
-        facts.host,
-        facts.fiord_version,
-        status::words(facts.exit_status, stored.entry.headline.is_void)
+        facts.host_shown(),
+        history::status_of(&stored.entry)
     );
     let lines = [("Run", run), ("Command", facts.command.clone())];
     format!("{}\n{}", labelled(&lines, width()), stored.heading.as_deref().unwrap_or_default())

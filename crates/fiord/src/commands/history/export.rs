@@ -6,7 +6,9 @@ use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use fiord_export::{TypedTable, direction_cells, direction_columns, line_protocol, parquet};
+use fiord_export::{
+    TypedTable, direction_cells, direction_columns, line_protocol, parquet, read_direction_cells,
+};
 use fiord_report::path::shown;
 use fiord_report::table::Column;
 use fiord_store::{Filter, History, HistoryEntry, RunKind, RunSelector};
@@ -16,6 +18,7 @@ use super::columns::{self, COLUMNS};
 use crate::arguments::{self, CommandError};
 use crate::output;
 use crate::output_file::{Force, OutputFile};
+use crate::results::{self, Document};
 
 /// The measurement of all points in line protocol.
 const MEASUREMENT: &str = "fiord_run";
@@ -98,8 +101,14 @@ fn table(
     all.sort_unstable_by_key(|entry| Reverse(entry.id));
     let mut table = empty();
     for entry in &all {
-        let report = history.load(RunSelector::Id(entry.id))?.and_then(|stored| stored.printed);
-        let figures = direction_cells(report.as_ref().map(|(_, report)| report));
+        let stored = history.load(RunSelector::Id(entry.id))?;
+        let imported = stored.as_ref().filter(|stored| stored.entry.facts.kind == RunKind::Import);
+        let imported = imported.map(results::recorded_document).transpose()?.flatten();
+        let report = stored.and_then(|stored| stored.printed);
+        let figures = match imported {
+            Some(Document::Report(report)) => read_direction_cells(&report),
+            _ => direction_cells(report.as_ref().map(|(_, report)| report)),
+        };
         table.push([columns::cells(entry), figures].concat())?;
     }
     Ok((all, table))

@@ -7,18 +7,20 @@ use std::time::Duration;
 use fiord_report::time;
 use fiord_store::Stored;
 
+use super::super::history;
 use crate::layout::duration;
-use crate::status;
 
 /// Each fact with its name.
 pub(super) fn facts(stored: &Stored) -> Vec<(String, String)> {
     let facts = &stored.entry.facts;
+    let program = Some(&facts.fiord_version).filter(|version| !version.is_empty());
+    let program = program.map(|version| format!("fiord {version}"));
     let lines = [
         ("Machine", facts.host.clone()),
         ("Started", time::date(facts.started_ms, facts.utc_offset_s)),
         ("Took", duration(Duration::from_millis(facts.elapsed_ms))),
-        ("Program", format!("fiord {}", facts.fiord_version)),
-        ("Ended", status::words(facts.exit_status, stored.entry.headline.is_void).to_string()),
+        ("Program", program.unwrap_or_default()),
+        ("Ended", history::status_of(&stored.entry)),
         ("Targets", facts.targets.join(", ")),
     ];
     lines
