@@ -21,6 +21,7 @@ use crate::arguments::CommandError;
 use crate::keep;
 
 /// What a file has.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(crate) enum Document {
     Report(Report),
     Study(StudyDocument),

@@ -7,6 +7,7 @@ use fiord_lab::rounds::without_resumption;
 use fiord_lab::several::at_target;
 use fiord_lab::{StepResult, Study, StudyTarget};
 use fiord_store::{Filter, History, HistoryEntry, RunSelector, StoreError};
+use fiord_sys::system;
 
 use crate::keep;
 use crate::status::SUCCESS;
@@ -50,8 +51,11 @@ pub(crate) fn newest(
     let target = Some(targets).filter(|targets| targets.len() == 1).map(|only| keep::target(&only[0].path));
     let filter = Filter { target, ..Filter::default() };
     let title = keep::title_of_study(study.name(), &study.purpose());
+    // Those of other machines were imported.
+    let host = system::names().host;
+    let is_it = |entry: &HistoryEntry| entry.facts.title == title && entry.facts.host == host;
     let mut entries = history.list(&filter).map_err(failed)?.into_iter();
-    let HistoryEntry { id, .. } = entries.find(|entry| entry.facts.title == title).ok_or_else(none)?;
+    let HistoryEntry { id, .. } = entries.find(is_it).ok_or_else(none)?;
     let parts = history.list(&Filter { parent: Some(id), ..Filter::default() }).map_err(failed)?;
     let mut all: Vec<OfTarget> = targets.iter().map(|_| OfTarget::default()).collect();
     let next = |all: &[OfTarget], target: usize| {

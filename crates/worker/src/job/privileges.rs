@@ -56,15 +56,13 @@ fn io_priority(process: &Process) -> Option<IoPriority> {
 
 fn priority_refused(priority: IoPriority, error: &io::Error) -> Failure {
     let mut failure = Failure::system("prio, prioclass, priohint", error);
-    failure.explanation = match error.kind() {
-        io::ErrorKind::InvalidInput if priority.hint > 0 => {
-            "the kernel takes hints from Linux 6.5 on; leave priohint out".to_string()
-        }
-        io::ErrorKind::PermissionDenied => {
-            "prioclass=1 is for root (CAP_SYS_NICE); run as root, or use prioclass=2".to_string()
-        }
-        _ => failure.explanation,
-    };
+    if error.kind() == io::ErrorKind::InvalidInput && priority.hint > 0 {
+        failure.explanation = "the kernel takes hints from Linux 6.5 on; leave priohint out".to_string();
+    }
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        failure.explanation =
+            "prioclass=1 is for root (CAP_SYS_NICE); run as root, or use prioclass=2".to_string();
+    }
     failure
 }
 

@@ -50,7 +50,7 @@ impl Import {
             });
         }
         let imported = History::open(&keep::place()?)?.import(&sources)?;
-        let files = || self.files.iter().map(|path| shown(path)).zip(&imported);
+        let files = || self.files.iter().map(shown).zip(&imported);
         if self.json {
             return arguments::print(Writer::document(|json| {
                 json.list("imported", |json| {
