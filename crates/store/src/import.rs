@@ -131,15 +131,15 @@ fn open_other(path: &Path) -> Result<Connection, Cause> {
         log
     };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let unreadable = |error: rusqlite::Error| match error.sqlite_error_code() {
+    let unreadable = |failure: rusqlite::Error| match failure.sqlite_error_code() {
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => Cause::Unimportable(format!(
-            "{error}; copy it together with the file that is called the same with -wal at the end, to a directory that can \
+            "{failure}; copy it together with the file that is called the same with -wal at the end, to a directory that can \
              be written, and import the copy"
         )),
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            Cause::Unimportable(format!("{error}; copy it again"))
+            Cause::Unimportable(format!("{failure}; copy it again"))
         }
-        _ => error.into(),
+        _ => failure.into(),
     };
     let open = || -> rusqlite::Result<Connection> {
         let connection = match Path::new(&log).exists() {

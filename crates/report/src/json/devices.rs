@@ -11,8 +11,17 @@ use super::Writer;
 use crate::path;
 
 pub(super) fn write(json: &mut Writer, used: &DeviceUse) {
-    let DeviceUse { device, holds_files, below, start, end, elapsed_ns, lifetime_written_bytes, power, samples } =
-        used;
+    let DeviceUse {
+        device,
+        holds_files,
+        below,
+        start,
+        end,
+        elapsed_ns,
+        lifetime_written_bytes,
+        power,
+        samples,
+    } = used;
     describe(json, device);
     json.boolean("holds_files", *holds_files);
     json.strings("below", below);
