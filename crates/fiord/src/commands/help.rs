@@ -57,7 +57,7 @@ impl Invocation for Options {
 fn page(subcommands: &Subcommands) -> String {
     let (lines, others) = subcommands.main_ones();
     format!(
-        "fiord measures storage on Linux. `fiord help SUBCOMMAND` explains one of these:\n{lines}Others: {others}.\n\n\
+        "fiord measures storage on Linux. `fiord help SUBCOMMAND` explains one of these:\n{lines}More: {others}.\n\n\
          {FIRST_STEPS}"
     )
 }

@@ -49,7 +49,7 @@ pub(crate) static ALL: Subcommands = Subcommands(&[
     of::<watch::Options>("watch", "[TARGET]", "what the disks do now, and for whom"),
     of::<profile::Options>("profile", "JOB", "where the time of a job's I/O goes"),
     of::<record::Options>("record", "-o FILE", "what a program does on its files"),
-    of::<model::Options>("model", "TRACE", "the job file that behaves as a trace does"),
+    other::<model::Options>("model", "TRACE", "the job file that behaves as a trace does"),
     of::<crash_test::Options>("crash-test", "run|check", "whether synced writes survive a power cut"),
     of::<compare::Options>("compare", "A B", "what changed between runs, studies or reports"),
     of::<history::Options>("history", "", "earlier runs"),

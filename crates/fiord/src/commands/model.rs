@@ -54,7 +54,8 @@ pub(super) struct Options {
 
 const EXAMPLES: &str = "\
 Examples:
-  fiord record -o app.rec --pid 1234 --for 1m && fiord model app.rec -o app.fio
+  fiord record -o app.rec --pid 1234 --for 1m     what a program does
+  fiord model app.rec -o app.fio                  the job file of that
   fiord model app.iolog                     the job file, commented
   fiord model app.iolog -o app.fio          the file, and how alike it is
   fiord model --compact app.iolog -o app.fio

@@ -197,7 +197,7 @@ table! {
     arrivals_lost: ArrivalsLost, Proof::Runs(arrivals_lost_runs);
     clock_steps: ClockSteps, Proof::Lines {
         raises: "--name=a --ioengine=null --rw=read --bs=4k --size=8m --clocksource=gettimeofday",
-        spares: "--name=a --ioengine=null --rw=read --bs=4k --size=8m --clocksource=none",
+        spares: "--name=a --ioengine=psync --rw=read --bs=1m --size=8m --clocksource=cpu",
     };
     tool_overhead: ToolOverhead, Proof::Runs(tool_overhead_runs);
     error_continued: ErrorContinued, lines(
