@@ -96,7 +96,7 @@ fn a_process_that_runs_is_recorded_from_where_it_is() {
     log.write_all(&[1; 1000]).unwrap();
     table.set_len(1 << 20).unwrap();
     let this = std::process::id();
-    let running = start(fiord(dir.path(), &format!("record -o r --as iolog --json --pid {this}")));
+    let running = start(fiord(dir.path(), &format!("record -o r --as iolog --json --pid {this},{this}")));
     until("the recording to begin", || {
         let mut entries = fs::read_dir(dir.path()).unwrap().flatten();
         entries.any(|entry| {

@@ -37,8 +37,14 @@ pub(super) struct Options {
     output: PathBuf,
     #[command(flatten)]
     force: Force,
-    /// Record this process, and what it starts; may be repeated
-    #[arg(long = "pid", value_name = "PID", required_unless_present = "command", conflicts_with = "command")]
+    /// Record these processes, and what they start (1234,1300)
+    #[arg(
+        long = "pid",
+        value_name = "PIDS",
+        value_delimiter = ',',
+        required_unless_present = "command",
+        conflicts_with = "command"
+    )]
     processes: Vec<i32>,
     /// How long at most; Ctrl-C ends it earlier
     #[arg(long = "for", value_name = "TIME", value_parser = parse::positive_duration)]
