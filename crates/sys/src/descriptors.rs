@@ -103,11 +103,15 @@ pub fn all_opened(process: i32) -> io::Result<Vec<(i32, Opened)>> {
     Ok(numbers.filter_map(|number| Some((number, opened(process, number).ok()?))).collect())
 }
 
-/// The numbers of the threads of these processes and of those that descend from them.
+/// The numbers of the threads of these processes and of those that descend from them, without this process: what it does on
+/// account of what the others do would have no end.
 pub fn threads_with_descendants(processes: &[i32]) -> Vec<i32> {
     let mut left = processes.to_vec();
     let mut threads = Vec::new();
     while let Some(process) = left.pop() {
+        if process == std::process::id().cast_signed() {
+            continue;
+        }
         let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
         for thread in tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()) {
             threads.push(thread);
@@ -169,9 +173,11 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_this_process_are_found() {
+    fn threads_of_others_are_found_and_never_those_of_this_process() {
         let process = std::process::id() as i32;
-        assert!(threads_with_descendants(&[process]).contains(&process));
+        let parent = rustix::process::getppid().unwrap().as_raw_nonzero().get();
+        let found = threads_with_descendants(&[parent, parent]);
+        assert!(found.contains(&parent) && !found.contains(&process));
         assert_eq!(threads_with_descendants(&[-1]), []);
     }
 }

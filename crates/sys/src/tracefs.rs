@@ -25,6 +25,9 @@ pub type TraceError = (PathBuf, io::Error);
 /// What the kernel hands out at a time at most; pages are as large as the processor's unless someone has enlarged them.
 const PAGE_BYTES: usize = 64 << 10;
 
+/// How many pages of a processor are taken at a time at most, so that an end is reached where events are made faster than taken.
+const PAGES_MAX: usize = 4096;
+
 /// The pages of an instance, of all processors.
 #[derive(Debug)]
 pub struct TracePages {
@@ -34,23 +37,30 @@ pub struct TracePages {
 
 impl TracePages {
     /// Takes the pages that were recorded since the last call, with the place of their processor among all, those of each in
-    /// turn and in the order of time, also the one being filled.
+    /// turn and in the order of time, also the one being filled. Returns whether these are all.
     ///
     /// # Errors
     /// A page cannot be read.
-    pub fn take(&mut self, mut page: impl FnMut(usize, &[u8])) -> io::Result<()> {
+    pub fn take(&mut self, mut page: impl FnMut(usize, &[u8])) -> io::Result<bool> {
+        let mut are_all = true;
         for (processor, file) in self.files.iter().enumerate() {
+            let mut pages = 0;
             loop {
                 match rustix::io::read(file, &mut self.page) {
                     Ok(0) => break,
                     Ok(bytes) => page(processor, &self.page[..bytes]),
                     Err(rustix::io::Errno::AGAIN) => break,
-                    Err(rustix::io::Errno::INTR) => {}
+                    Err(rustix::io::Errno::INTR) => continue,
                     Err(error) => return Err(error.into()),
+                }
+                pages += 1;
+                if pages == PAGES_MAX {
+                    are_all = false;
+                    break;
                 }
             }
         }
-        Ok(())
+        Ok(are_all)
     }
 }
 

@@ -7,6 +7,7 @@ mod events;
 mod sink;
 mod tracker;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::{Child, Command, ExitStatus};
@@ -256,12 +257,18 @@ impl Events {
         let began_ns = clock::monotonic_ns();
         let Tracing { pages, formats, .. } = tracing;
         let lost_before = self.lost;
-        let read = pages.take(|_, bytes| {
+        let mut newest_ns = BTreeMap::new();
+        let read = pages.take(|processor, bytes| {
             let page = Page(bytes);
             self.events.extend(page.records().filter_map(|(at_ns, record)| formats.event(at_ns, record)));
             self.lost += page.lost();
+            newest_ns.insert(processor, self.events.last().map_or(0, |event| event.at_ns));
         });
-        read.map_err(|error| format!("calls cannot be read from the kernel: {}", error_text(&error)))?;
+        let are_all =
+            read.map_err(|error| format!("calls cannot be read from the kernel: {}", error_text(&error)))?;
+        // What is left of one processor may be older than what was taken of another.
+        let complete_ns = newest_ns.into_values().min().filter(|_| !are_all).unwrap_or(u64::MAX);
+        let ready_ns = ready_ns.min(complete_ns);
         if self.lost > lost_before {
             tracker.lost();
         }
@@ -269,6 +276,26 @@ impl Events {
         let ready = self.events.partition_point(|event| event.at_ns <= ready_ns);
         self.events.drain(..ready).for_each(|event| tracker.take(&event));
         Ok(began_ns)
+    }
+}
+
+/// Has the kernel follow the threads of these processes and of those that descend from them.
+fn follow_all(tracing: &Tracing, processes: &[i32]) -> Result<Vec<i32>, String> {
+    let mut threads = Vec::new();
+    loop {
+        // Those that were made before the kernel followed their makers are found the next time.
+        let found = descriptors::threads_with_descendants(processes);
+        let before = threads.len();
+        threads.extend(found);
+        threads.sort_unstable();
+        threads.dedup();
+        if threads.is_empty() {
+            return Err("the processes have ended".to_string());
+        }
+        if threads.len() == before {
+            return Ok(threads);
+        }
+        tracing.follow(&threads)?;
     }
 }
 
@@ -294,19 +321,7 @@ impl Running {
         };
         match source {
             Source::Processes(processes) => {
-                let mut threads = Vec::new();
-                // Those that were made before the kernel followed their makers.
-                loop {
-                    let found = descriptors::threads_with_descendants(&processes);
-                    if found.is_empty() {
-                        return Err("the processes have ended".to_string());
-                    }
-                    if found == threads {
-                        break;
-                    }
-                    tracing.follow(&found)?;
-                    threads = found;
-                }
+                let threads = follow_all(tracing, &processes)?;
                 tracing.start()?;
                 let tracker = Tracker::of_threads(Proc, &threads, clock::monotonic_ns());
                 Ok(running(tracker, None, processes, clock::monotonic_ns()))
