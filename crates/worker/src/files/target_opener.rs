@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -313,20 +313,11 @@ impl TargetOpener {
         Ok(open)
     }
 
-    /// Replaces a regular file of fiord's own, or creates it: whoever reads the path sees the old contents or the new ones,
-    /// never a part.
+    /// Replaces a regular file of fiord's own, or creates it, with contents that are written little by little: whoever reads the
+    /// path sees the old contents or the new ones, never a part.
     ///
     /// # Errors
-    /// The kernel's, or those of `may_write`; or the path is neither a regular file nor free.
-    pub fn replace(&self, path: &Path, contents: &[u8]) -> Result<(), Failure> {
-        let failed = |error: io::Error| Failure::file("write", path, &error);
-        self.replace_by(path, |file| file.write_all(contents).map_err(failed))
-    }
-
-    /// The same by contents that are written little by little.
-    ///
-    /// # Errors
-    /// Those of `replace`, and what writing returns.
+    /// The kernel's, or those of `may_write`, and what writing returns; or the path is neither a regular file nor free.
     pub fn replace_by<T, E: From<Failure>>(
         &self,
         path: &Path,
