@@ -151,7 +151,7 @@ impl Traced {
         let mut job_file = job_file(measured, &origin);
         if small_streams > 0 {
             job_file.about.push(format!(
-                "Left out: {small_streams} streams that hardly count, of {small_operations} operations together."
+                "Left out: streams that hardly count ({small_streams}, with {small_operations} operations together)."
             ));
         }
         let operations_max = measured.operations().saturating_mul(2).saturating_add(1000);
