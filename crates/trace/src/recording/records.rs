@@ -14,7 +14,7 @@ use super::layout::{
     Thread, VERSION,
 };
 use crate::error::TraceError;
-use crate::{Entry, FileName, TRANSFER_BYTES_MAX};
+use crate::{Entry, EntryKind, FileName, TRANSFER_BYTES_MAX};
 
 /// Whether a file that begins with these bytes is a recording.
 pub(crate) fn is_magic(first_bytes: &[u8]) -> bool {
@@ -182,6 +182,9 @@ impl<R: BufRead> Records<R> {
         let end_bytes = end_bytes.ok_or_else(|| self.error("the I/O ends beyond the largest file size"))?;
         if kind.has_range() && length_bytes == 0 {
             return Err(self.error(format!("a {} of no bytes", kind.word())));
+        }
+        if matches!(kind, EntryKind::Sync | EntryKind::DataSync) && end_bytes > 0 {
+            return Err(self.error(format!("a {} of a range, and it is of a whole file", kind.word())));
         }
         if kind.transfers() && length_bytes > TRANSFER_BYTES_MAX {
             return Err(

@@ -78,6 +78,14 @@ fn what_is_cut_off_is_said_with_its_place() {
     }
 }
 
+#[test]
+fn a_sync_of_a_range_is_refused() {
+    for (offset_bytes, length_bytes) in [(64, 0), (0, 784)] {
+        let why = read(&written(&[io(CallKind::Fsync, offset_bytes, length_bytes, 6)])).unwrap_err();
+        assert!(why.to_string().contains("of a whole file"), "{why}");
+    }
+}
+
 fn any_io() -> impl Strategy<Value = RecordedIo> {
     let place = (0..1_u64 << 40, 1..1_u64 << 30, any::<bool>());
     let times = (0..1_u64 << 40, any::<u64>());
