@@ -231,7 +231,7 @@ class Pandas(InDirectory):
         report = fiord.run({"a": {**NULL, "rw": "read"}})
         self.assertEqual((report.rows()[0]["job"], report.rows()[0]["direction"]), ("a", "read"))
         try:
-            import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]
+            import pandas
         except ImportError:
             with self.assertRaisesRegex(ImportError, "pip install pandas"):
                 report.to_pandas()

@@ -118,6 +118,7 @@ impl Emulated {
             .env(format!("CC_{variable}"), self.compiler)
             .env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), self.compiler)
             .env(format!("CARGO_TARGET_{}_RUNNER", variable.to_uppercase()), self.qemu)
+            .env(fiord_testing::EMULATOR, self.qemu)
             .env("QEMU_LD_PREFIX", self.root)
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .env("CARGO_PROFILE_TEST_DEBUG", "0")

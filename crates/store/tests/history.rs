@@ -10,7 +10,7 @@ mod fixture;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fiord_report::RunReport;
@@ -199,7 +199,7 @@ fn assert_sound(place: &TempHistory, runs: i64) {
 /// Starts a process that records this many runs in the history of `place`, which it opens for each, and prints a line
 /// for each.
 fn start_writer(place: &TempHistory, count: u32) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = fiord_testing::this_program();
     command.args(["--exact", "writer", "--nocapture"]).stdout(Stdio::piped());
     command.env("WRITE_TO", place.file()).env("WRITE_COUNT", count.to_string()).spawn().unwrap()
 }
@@ -236,6 +236,7 @@ fn a_killed_process_leaves_only_complete_runs() {
         let said = BufReader::new(writer.stdout.take().unwrap()).lines();
         // Killed at a different point each time: after a few runs, in the middle of the next one.
         let heard = said.filter(|line| line.as_deref().unwrap() == "kept").take(1 + round % 5).count();
+        assert_eq!(heard, 1 + round % 5);
         (0..round * 97).for_each(|_| std::hint::spin_loop());
         writer.kill().unwrap();
         writer.wait().unwrap();

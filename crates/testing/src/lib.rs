@@ -1,4 +1,5 @@
-//! How a test reports that it cannot run on this machine, and how `cargo x ci` reads these reports.
+//! How a test reports that it cannot run on this machine, and how `cargo x ci` reads these reports; and how a test program
+//! starts itself.
 //!
 //! Invariant: a skip is a record in the file that `FIORD_SKIPS` names; printed text is never parsed.
 //!
@@ -10,10 +11,26 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::panic::Location;
 use std::path::Path;
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 /// The variable that names the file skips are recorded in.
 pub const RECORD: &str = "FIORD_SKIPS";
+
+/// The variable that names the emulator which runs the tests of another processor. The kernel starts no such program itself.
+pub const EMULATOR: &str = "FIORD_EMULATOR";
+
+/// The running test program, to be started once more.
+///
+/// # Panics
+/// If the kernel does not say where it is.
+pub fn this_program() -> Command {
+    let program = std::env::current_exe().expect("the kernel says where a program is");
+    let Some(emulator) = std::env::var_os(EMULATOR) else { return Command::new(program) };
+    let mut command = Command::new(emulator);
+    command.arg(program);
+    command
+}
 
 /// A test that did not run, or not as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,8 +136,6 @@ macro_rules! need {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
 
     /// The test that `without_a_record_skips_are_shown_with_their_number` runs alone.
@@ -133,8 +148,7 @@ mod tests {
 
     #[test]
     fn without_a_record_skips_are_shown_with_their_number() {
-        let program = std::env::current_exe().unwrap();
-        let mut command = Command::new(program);
+        let mut command = this_program();
         command.args(["--exact", "tests::skips_if_asked", "--test-threads=2"]);
         let ran = command.env_remove(RECORD).env("SKIP_FOR", "needs root,no disk").output().unwrap();
         assert!(ran.status.success(), "{ran:?}");

@@ -1,7 +1,7 @@
 //! The stage `guest` of `cargo x ci`: the cases in `tests/guest`, in emulated machines.
 //!
-//! Invariant: each case runs in one of the machines. A machine whose emulator hung or aborted is booted once more
-//! for the cases that it had not come to; one in which a case hangs is not. The few that failed are run again, alone.
+//! Invariant: each case runs in one of the machines. A machine whose emulator hung or aborted is booted again for the cases
+//! that it had not come to; one in which a case hangs is not. The few that failed are run again, alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,6 +34,9 @@ const SILENCE_VARIABLE: &str = "FIORD_GUEST_SILENCE";
 /// The exit status of `cargo x guest` for a machine whose emulator failed.
 pub const EMULATOR_STATUS: i32 = 75;
 
+/// How often machines are booted for the same cases if their emulator fails.
+const BOOTS_MAX: u32 = 3;
+
 /// How long this machine's command may print nothing, if it is one that runs cases.
 pub fn silence() -> Option<Duration> {
     std::env::var(SILENCE_VARIABLE).ok()?.parse().ok().map(Duration::from_secs)
@@ -51,11 +54,11 @@ pub fn stage(fiord: &Path) -> StageResult {
         if let Err(why) = kernel::Tools::find(kernel).and_then(|_| hardware::portable()) {
             return StageResult::Skipped(why);
         }
-        let run = |names: &[&str]| {
-            let command = command(kernel, fiord, &program, &[&["--exact"], names].concat())?;
+        let run = |names: &[&str], one_thread: bool| {
+            let command = command(kernel, one_thread, fiord, &program, &[&["--exact"], names].concat())?;
             Ok(test_run::run(command))
         };
-        boot_again_if_emulator_failed(names, run).unwrap_or_else(|why| StageResult::of(Err(why)))
+        boot(names, 1, &run).unwrap_or_else(|why| StageResult::of(Err(why)))
     };
     let [with_power_cut, others] = halves(&names);
     std::thread::scope(|scope| {
@@ -68,34 +71,33 @@ pub fn stage(fiord: &Path) -> StageResult {
     })
 }
 
-/// Runs these cases, and those that had not ended once more if the emulator failed. That is counted as skipped, so that it is
-/// seen.
-fn boot_again_if_emulator_failed(
+/// Runs these cases in a machine, and those that it had not come to when its emulator failed in another, which has one thread:
+/// it is the races of its threads that make it fail. That is counted as skipped, so that it is seen.
+fn boot(
     names: &[&str],
-    run: impl Fn(&[&str]) -> Result<TestRun, String>,
+    number: u32,
+    run: &impl Fn(&[&str], bool) -> Result<TestRun, String>,
 ) -> Result<StageResult, String> {
-    let first = run(names)?;
-    if first.code() != Some(EMULATOR_STATUS) {
-        return Ok(test_run::or_alone(first, |name| run(&[name])));
+    let one_thread = number > 1;
+    let machine = run(names, one_thread)?;
+    if machine.code() != Some(EMULATOR_STATUS) || number == BOOTS_MAX {
+        return Ok(test_run::or_alone(machine, |name| run(&[name], one_thread)));
     }
-    let left: Vec<&str> =
-        names.iter().copied().filter(|name| !first.cut_off.iter().any(|ended| ended == name)).collect();
+    let is_left = |name: &&str| !machine.cut_off.iter().any(|ended| ended == name);
+    let left: Vec<&str> = names.iter().copied().filter(is_left).collect();
     let why = format!(
         "the emulator failed after {} of {} cases, and was started again for the others",
-        first.cut_off.len(),
+        names.len() - left.len(),
         names.len()
     );
     println!("guest: {why}");
-    let ended = match first.tally.counts.failed {
-        0 => StageResult::Passed(first.tally),
-        _ => first.result(),
+    let ended = match machine.tally.counts.failed {
+        0 => StageResult::Passed(machine.tally),
+        _ => machine.result(),
     };
     let ended = ended.and(StageResult::Skipped(why));
-    match left[..] {
-        // Without names it would run them all.
-        [] => Ok(ended),
-        _ => Ok(ended.and(run(&left)?.result())),
-    }
+    // Without names it would run them all.
+    if left.is_empty() { Ok(ended) } else { Ok(ended.and(boot(&left, number + 1, run)?)) }
 }
 
 /// The cases in two parts that take about as long. The first has the case about a power cut, which needs a second boot, as
@@ -118,10 +120,19 @@ fn listed(program: &Path) -> Result<Vec<String>, String> {
 
 /// A command that runs the cases whose names contain one of `names`, or all of them, in one boot. It comes after another
 /// boot whose power is cut, if the case about that is among them.
-pub fn command(kernel: &Kernel, fiord: &Path, program: &Path, names: &[&str]) -> Result<Command, String> {
+pub fn command(
+    kernel: &Kernel,
+    one_thread: bool,
+    fiord: &Path,
+    program: &Path,
+    names: &[&str],
+) -> Result<Command, String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(this);
     command.args(["guest", "--kernel", kernel.series]);
+    if one_thread {
+        command.arg("--one-thread");
+    }
     if names.is_empty() || names.iter().any(|name| power_cut::CASE.contains(name)) {
         command.args(["--power-cut", power_cut::LOAD]);
     }
@@ -172,30 +183,33 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_whose_emulator_failed_is_booted_again_for_what_is_left() {
+    fn a_machine_whose_emulator_failed_is_booted_again_with_one_thread_for_what_is_left() {
         let boots = RefCell::new(Vec::new());
-        let result = boot_again_if_emulator_failed(&["a", "b", "c"], |names| {
-            boots.borrow_mut().push(names.join(" "));
+        let result = boot(&["a", "b", "c"], 1, &|names, one_thread| {
+            boots.borrow_mut().push((names.join(" "), one_thread));
             Ok(match boots.borrow().len() {
-                1 => machine(EMULATOR_STATUS, "test a ... ok\\ntest b ... "),
+                1 => machine(EMULATOR_STATUS, "test a ... ok\ntest b ... "),
+                2 => machine(EMULATOR_STATUS, "test b ... "),
                 _ => machine(0, "test result: ok. 2 passed"),
             })
         });
         let Ok(StageResult::Passed(tally)) = result else { panic!("{result:?}") };
-        assert_eq!(*boots.borrow(), ["a b c", "b c"]);
-        assert_eq!(tally.counts, Counts { passed: 3, failed: 0, skipped: 1 });
+        let booted = boots.borrow();
+        let booted: Vec<(&str, bool)> = booted.iter().map(|(names, one)| (names.as_str(), *one)).collect();
+        assert_eq!(booted, [("a b c", false), ("b c", true), ("b c", true)]);
+        assert_eq!(tally.counts, Counts { passed: 3, failed: 0, skipped: 2 });
         assert!(tally.reasons[0].contains("failed after 1 of 3 cases"), "{:?}", tally.reasons);
     }
 
     #[test]
     fn a_case_that_failed_runs_again_in_a_machine_of_its_own() {
-        let result = boot_again_if_emulator_failed(&["a", "b"], |names| {
+        let result = boot(&["a", "b"], 1, &|names, _| {
             Ok(match names {
                 ["a", "b"] => machine(
                     101,
-                    "test a ... FAILED\\ntest b ... ok\\ntest result: FAILED. 1 passed; 1 failed\\n",
+                    "test a ... FAILED\ntest b ... ok\ntest result: FAILED. 1 passed; 1 failed\n",
                 ),
-                _ => machine(0, "test a ... ok\\ntest result: ok. 1 passed\\n"),
+                _ => machine(0, "test a ... ok\ntest result: ok. 1 passed\n"),
             })
         });
         let Ok(StageResult::Passed(tally)) = result else { panic!("{result:?}") };
@@ -206,18 +220,22 @@ mod tests {
     #[test]
     fn a_machine_whose_emulator_failed_when_all_was_done_is_not_booted_again() {
         let boots = Cell::new(0);
-        let result = boot_again_if_emulator_failed(&["a"], |_| {
+        let result = boot(&["a"], 1, &|_, _| {
             boots.set(boots.get() + 1);
-            Ok(machine(EMULATOR_STATUS, "test a ... ok\\n"))
+            Ok(machine(EMULATOR_STATUS, "test a ... ok\n"))
         });
         assert!(matches!(result, Ok(StageResult::Passed(_))) && boots.get() == 1, "{result:?}");
     }
 
     #[test]
-    fn a_machine_whose_emulator_failed_twice_or_whose_case_hangs_fails() {
-        let failed = boot_again_if_emulator_failed(&["a"], |_| Ok(machine(EMULATOR_STATUS, "test a ... ")));
-        assert!(matches!(failed, Ok(StageResult::Failed(..))), "{failed:?}");
-        let hangs = boot_again_if_emulator_failed(&["a"], |_| Ok(machine(1, "test a ... ")));
+    fn a_machine_whose_emulator_always_fails_or_whose_case_hangs_fails() {
+        let boots = Cell::new(0);
+        let failed = boot(&["a"], 1, &|_, _| {
+            boots.set(boots.get() + 1);
+            Ok(machine(EMULATOR_STATUS, "test a ... "))
+        });
+        assert!(matches!(failed, Ok(StageResult::Failed(..))) && boots.get() == BOOTS_MAX, "{failed:?}");
+        let hangs = boot(&["a"], 1, &|_, _| Ok(machine(1, "test a ... ")));
         assert!(matches!(hangs, Ok(StageResult::Failed(..))), "{hangs:?}");
     }
 }

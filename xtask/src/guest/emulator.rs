@@ -31,6 +31,8 @@ pub struct Emulator {
     pub program: PathBuf,
     /// Where its firmware is, if not in the places built in.
     pub data: Vec<PathBuf>,
+    /// Whether one thread emulates all processors in turn.
+    pub one_thread: bool,
 }
 
 impl Emulator {
@@ -38,16 +40,18 @@ impl Emulator {
     pub fn find() -> Option<Emulator> {
         let installed = Path::new(INSTALLED);
         if version(installed).is_some_and(|major| major >= MAJOR_MIN) {
-            return Some(Emulator { program: installed.to_path_buf(), data: Vec::new() });
+            return Some(Emulator { program: installed.to_path_buf(), data: Vec::new(), one_thread: false });
         }
         let program = directory().join(INSTALLED.trim_start_matches('/'));
         version(&program)?;
-        Some(Emulator { program, data: DATA.iter().map(|data| directory().join(data)).collect() })
+        let data = DATA.iter().map(|data| directory().join(data)).collect();
+        Some(Emulator { program, data, one_thread: false })
     }
 
-    /// Arguments that say where its firmware is.
+    /// Arguments that say where its firmware is, and how it emulates.
     pub fn arguments(&self) -> String {
-        self.data.iter().map(|data| format!(" -L {}", data.display())).collect()
+        let threads = if self.one_thread { " -accel tcg,thread=single" } else { "" };
+        self.data.iter().map(|data| format!(" -L {}", data.display())).chain([threads.to_string()]).collect()
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{compat, stage};
 
 pub use self::cases::stage;
 
-const HELP: &str = "cargo x guest [--install] [--kernel SERIES] [--release] [--power-cut 'LOAD'] ['COMMAND']
+const HELP: &str = "cargo x guest [--install] [--kernel SERIES] [--one-thread] [--release] [--power-cut 'LOAD'] ['COMMAND']
 cargo x guest [--kernel SERIES] [--release] --cases [NAME…]
 
 Boots Debian's kernel in an emulated machine (qemu without KVM), and runs COMMAND there as root with a shell, or an
@@ -62,6 +62,8 @@ machine it runs on: it shows that something works, never how fast.
               If they print nothing for five minutes the guest says what its tasks wait for, and is ended; the exit
               status is 75 if it cannot even say that, because the emulator hangs, or if the
               emulator aborts
+  --one-thread
+              emulates the processors in one thread, by turns: slower, and without the races that make an emulator hang
   --release   takes the release build of fiord instead of the debug build
   --power-cut 'LOAD'
               boots and runs LOAD before, cuts the power of the machine when LOAD creates the file $FIORD_SHARED/cut,
@@ -84,6 +86,7 @@ const RUN_MAX: Duration = Duration::from_secs(3600);
 struct Request {
     installs: bool,
     kernel: &'static Kernel,
+    one_thread: bool,
     release: bool,
     load: Option<String>,
     cases: bool,
@@ -97,6 +100,7 @@ impl Request {
         let mut request = Request {
             installs: false,
             kernel: Kernel::DEFAULT,
+            one_thread: false,
             release: false,
             load: None,
             cases: false,
@@ -116,6 +120,7 @@ impl Request {
                     request.kernel = Kernel::of_series(series)?;
                 }
                 "--install" if is_option => request.installs = true,
+                "--one-thread" if is_option => request.one_thread = true,
                 "--release" if is_option => request.release = true,
                 "--cases" if is_option => request.cases = true,
                 flag if flag.starts_with("--") && is_option => {
@@ -134,7 +139,7 @@ impl Request {
     }
 }
 
-/// `cargo x guest [--install] [--kernel SERIES] [--release] [--power-cut 'LOAD'] ['COMMAND']`, or with `--cases [NAME…]`.
+/// `cargo x guest [--install] [--kernel SERIES] [--one-thread] [--release] [--power-cut 'LOAD'] ['COMMAND']`, or with `--cases [NAME…]`.
 pub fn run(args: &[String]) -> Result<(), String> {
     if args.first().is_some_and(|arg| ["--help", "-h"].contains(&arg.as_str())) {
         print!("{HELP}");
@@ -147,11 +152,13 @@ pub fn run(args: &[String]) -> Result<(), String> {
             return Ok(());
         }
     }
-    let tools = kernel::Tools::find(request.kernel)?;
+    let mut tools = kernel::Tools::find(request.kernel)?;
+    tools.emulator.one_thread = request.one_thread;
     let fiord = binary(request.release)?;
     if request.cases {
         let names: Vec<&str> = request.words.iter().map(String::as_str).collect();
-        return stage::command(cases::command(request.kernel, &fiord, &cases::program()?, &names)?);
+        let program = cases::program()?;
+        return stage::command(cases::command(request.kernel, request.one_thread, &fiord, &program, &names)?);
     }
     if request.words.is_empty() {
         return machine::interactive(&tools, &fiord);

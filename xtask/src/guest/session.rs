@@ -78,7 +78,12 @@ impl Session {
     /// The script that runs in the guest; the command is in the file of this name.
     pub fn script(&self, fiord: &Path, command: &str) -> String {
         let dir = self.dir.display();
-        let mut script = format!("exec </dev/null >>{dir}/stdout 2>>{dir}/stderr\n{}", self.setup());
+        let mut script = format!("exec </dev/null >>{dir}/stdout 2>>{dir}/stderr\n");
+        if let Some(silence) = self.silence {
+            let _ =
+                writeln!(script, "SILENCE_S={}\n{REPORT_SILENCE}report_silence {dir} &", silence.as_secs());
+        }
+        script += &self.setup();
         script += &keep_in_memory(fiord);
         let passed = |name: &OsString| {
             let name = name.to_string_lossy();
@@ -87,10 +92,6 @@ impl Session {
         for (name, value) in std::env::vars_os().filter(|(name, _)| passed(name)) {
             let value = if name == fiord_testing::RECORD { self.path("skips").into() } else { value };
             let _ = writeln!(script, "export {}='{}'", name.display(), value.display());
-        }
-        if let Some(silence) = self.silence {
-            let _ =
-                writeln!(script, "SILENCE_S={}\n{REPORT_SILENCE}report_silence {dir} &", silence.as_secs());
         }
         let _ = write!(
             script,
