@@ -50,6 +50,18 @@ const PURE: [&str; 10] = [
     "fiord-workload",
 ];
 
+/// Their tests that a processor could make fail: the unit tests, and what is stored, drawn and printed. Statistics over
+/// millions of draws are integer arithmetic, and take minutes under emulation.
+const TESTS: [&str; 7] = [
+    "--lib",
+    "--test=contract",
+    "--test=fio_blocks",
+    "--test=history",
+    "--test=layout",
+    "--test=properties",
+    "--test=reports",
+];
+
 /// The crates whose bytes go to files and to other machines.
 const STORED: [&str; 5] = ["fiord-checksum", "fiord-store", "fiord-trace", "fiord-verify", "fiord-wire"];
 
@@ -80,7 +92,7 @@ fn on_arm(binary: &Path) -> StageResult {
     if let Err(why) = ARM.needs() {
         return StageResult::Skipped(why);
     }
-    let library = |alone: Option<&str>| ARM.tests(&PURE, &["--tests"], alone);
+    let library = |alone: Option<&str>| ARM.tests(&PURE, &TESTS, alone);
     let clock = |alone: Option<&str>| ARM.tests(&["fiord-sys"], &["--lib"], alone.or(Some("clock::")));
     let tests = test_run::tests(library).and(test_run::tests(clock));
     let crossed = ARM.binary().and_then(|arm| Pair { here: binary.to_path_buf(), arm }.check());
