@@ -51,6 +51,7 @@ architecture() {
     [ "$(uname -s)" = Linux ] || fail "fiord runs on Linux alone, and this is $(uname -s)"
     case $(uname -m) in
         x86_64 | amd64) echo x86_64 ;;
+        aarch64 | arm64) echo aarch64 ;;
         *) fail "no binary is released for $(uname -m); build it: cargo install --locked fiord" ;;
     esac
 }

@@ -21,7 +21,7 @@ ROOT = os.path.dirname(HERE)
 with open(os.path.join(ROOT, "Cargo.toml")) as manifest:
     MANIFEST = manifest.read()
 VERSION = re.search(r'^version = "(.*)"$', MANIFEST, re.MULTILINE)[1]
-ARCHIVE = f"fiord-{VERSION}-x86_64-linux.tar.gz"
+ARCHIVE = f"fiord-{VERSION}-{platform.machine()}-linux.tar.gz"
 SHELLS = [["dash"], ["busybox", "sh"], ["sh"]]
 
 
@@ -32,7 +32,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-@unittest.skipUnless(platform.machine() == "x86_64", "binaries are released for x86_64 alone")
+@unittest.skipUnless(platform.machine() in ("x86_64", "aarch64"), "binaries are released for x86_64 and aarch64")
 class Install(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -103,10 +103,10 @@ class Install(unittest.TestCase):
         self.refused(self.install(), f"its SHA-256 is {self.digest}, not 0000.*nothing was installed")
 
     def test_an_archive_that_is_missing_is_refused(self):
-        self.sums(f"{self.digest}  fiord-9.9.9-x86_64-linux.tar.gz\n")
-        self.refused(self.install(), "fiord-9.9.9-x86_64-linux.tar.gz: cannot be downloaded")
+        self.sums(f"{self.digest}  fiord-9.9.9-{platform.machine()}-linux.tar.gz\n")
+        self.refused(self.install(), f"fiord-9.9.9-{platform.machine()}-linux.tar.gz: cannot be downloaded")
         self.sums(f"{self.digest}  fiord-0.1.0-riscv64-linux.tar.gz\n")
-        self.refused(self.install(), "has no archive for x86_64")
+        self.refused(self.install(), f"has no archive for {platform.machine()}")
 
     def test_other_machines_are_told_what_to_do(self):
         fake = os.path.join(os.path.dirname(self.scratch), "fake")
@@ -140,7 +140,7 @@ class Names(unittest.TestCase):
             text = file.read()
         section = text.split("[package.metadata.binstall]\n")[1].split("\n[")[0]
         keys = dict(re.findall(r'^([a-z-]+) = "([^"]*)"$', section, re.MULTILINE))
-        known = {"repo": "R", "version": VERSION, "target-arch": "x86_64", "bin": "fiord"}
+        known = {"repo": "R", "version": VERSION, "target-arch": platform.machine(), "bin": "fiord"}
         filled = {key: re.sub(r"\{ ([a-z-]+) \}", lambda name: known[name[1]], value) for key, value in keys.items()}
         tree = ARCHIVE[: -len(".tar.gz")]
         self.assertEqual(filled["pkg-url"], f"R/releases/download/v{VERSION}/{ARCHIVE}")

@@ -11,7 +11,7 @@ use fiord_sys::errno::error_text;
 
 use crate::stage::StageResult;
 use crate::tally::{Counts, Tally};
-use crate::{install, repo, targets, test_run};
+use crate::{packages, repo, targets, test_run};
 
 /// A processor that qemu emulates for programs of this machine's kernel.
 struct Emulated {
@@ -23,7 +23,7 @@ struct Emulated {
 }
 
 const ARM: Emulated = Emulated {
-    target: "aarch64-unknown-linux-gnu",
+    target: targets::ARM,
     compiler: "aarch64-linux-gnu-gcc",
     qemu: "qemu-aarch64",
     root: "/usr/aarch64-linux-gnu",
@@ -50,20 +50,12 @@ const PURE: [&str; 10] = [
     "fiord-workload",
 ];
 
-/// Their tests that a processor could make fail: the unit tests, and what is stored, drawn and printed. Statistics over
-/// millions of draws are integer arithmetic, and take minutes under emulation.
-const TESTS: [&str; 7] = [
-    "--lib",
-    "--test=contract",
-    "--test=fio_blocks",
-    "--test=history",
-    "--test=layout",
-    "--test=properties",
-    "--test=reports",
-];
-
 /// The crates whose bytes go to files and to other machines.
 const STORED: [&str; 5] = ["fiord-checksum", "fiord-store", "fiord-trace", "fiord-verify", "fiord-wire"];
+
+/// The tests that a processor could make fail: the unit tests, and those of what is stored and sent. The others are
+/// mostly statistics of integer arithmetic, and take minutes under emulation.
+const TESTS: [&str; 5] = ["--lib", "--test=fio_blocks", "--test=history", "--test=layout", "--test=reports"];
 
 /// Verify methods that each binary writes and the other reads: by the processor's instructions where it has them, and not.
 const METHODS: [&str; 6] = ["crc32c", "crc32", "md5", "sha1", "sha256", "xxhash"];
@@ -79,7 +71,7 @@ pub const PACKAGES: &[(&str, &str)] = &[
 
 /// Installs the packages, and the standard libraries.
 pub fn install() {
-    install::packages(PACKAGES);
+    packages::install(PACKAGES);
     targets::add(&[ARM.target, BIG_ENDIAN.target]);
 }
 
@@ -106,7 +98,7 @@ fn on_arm(binary: &Path) -> StageResult {
 
 fn on_big_endian() -> StageResult {
     match BIG_ENDIAN.needs() {
-        Ok(()) => test_run::tests(|alone: Option<&str>| BIG_ENDIAN.tests(&STORED, &["--tests"], alone)),
+        Ok(()) => test_run::tests(|alone: Option<&str>| BIG_ENDIAN.tests(&STORED, &TESTS, alone)),
         Err(why) => StageResult::Skipped(why),
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::stage::{self, StageResult};
-use crate::{compat, install, repo, test_run};
+use crate::{compat, install, packages, repo, test_run};
 
 const HELP: &str = "cargo x fleet [--install] [NAME…]
 
@@ -20,7 +20,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let mut tests = command(&compat::binary(false)?, None);
     for arg in args {
         match arg.as_str() {
-            "--install" => install::packages(install::FLEET),
+            "--install" => packages::install(install::FLEET),
             "--help" | "-h" => {
                 print!("{HELP}");
                 return Ok(());

@@ -3,13 +3,10 @@
 //! Invariant: installed programs are not touched, and failures are reported but not fatal: the tests that need a
 //! missing program are skipped.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::dist::binary;
-use crate::{arm, guest, repo, stage, targets};
-
-/// A Debian package, and a file whose presence shows that it is installed.
-type Package = (&'static str, &'static str);
+use crate::packages::{self, Package, quiet};
+use crate::{arm, dist, guest, repo, stage, targets};
 
 /// Packages, by the stages that need them.
 const PACKAGES: &[(&[&str], &[Package])] = &[
@@ -55,14 +52,7 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
         &[("chromium", "/usr/bin/chromium"), ("nodejs", "/usr/bin/node"), ("npm", "/usr/bin/npm")],
     ),
     (&["fuzz"], &[("g++", "/usr/bin/c++")]),
-    (
-        &["dist"],
-        &[
-            ("musl-tools", "/usr/bin/musl-gcc"),
-            ("mmdebstrap", "/usr/bin/mmdebstrap"),
-            ("buildah", "/usr/bin/buildah"),
-        ],
-    ),
+    (&["dist"], &[("mmdebstrap", "/usr/bin/mmdebstrap"), ("buildah", "/usr/bin/buildah")]),
 ];
 
 /// How hosts are reached (`cargo x fleet`).
@@ -110,7 +100,7 @@ const CARGO_SUBCOMMANDS: &[(&str, &str, &str)] = &[
 pub fn run(stages: &[&str]) -> Result<(), String> {
     let is_chosen = |stage: &str| stages.contains(&stage);
     let needed = PACKAGES.iter().filter(|(of, _)| of.iter().any(|stage| is_chosen(stage)));
-    packages(&needed.flat_map(|(_, packages)| *packages).copied().collect::<Vec<_>>());
+    packages::install(&needed.flat_map(|(_, packages)| *packages).copied().collect::<Vec<_>>());
     if is_chosen("compat") {
         readers();
     }
@@ -118,10 +108,9 @@ pub fn run(stages: &[&str]) -> Result<(), String> {
         nightly();
     }
     if is_chosen("dist") {
-        static_target();
+        dist::install();
     }
-    // Beside others it is skipped until it is known to pass, and how long it takes.
-    if stages == ["arm"] {
+    if is_chosen("arm") {
         arm::install();
     }
     if is_chosen("targets") {
@@ -138,18 +127,6 @@ pub fn run(stages: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Installs those of these Debian packages whose sign is missing.
-pub fn packages(packages: &[Package]) {
-    let missing: Vec<&str> = packages
-        .iter()
-        .filter(|(_, sign)| !std::path::Path::new(sign).exists())
-        .map(|(package, _)| *package)
-        .collect();
-    if !missing.is_empty() {
-        apt_install(&missing);
-    }
-}
-
 /// The compiler with AddressSanitizer.
 fn nightly() {
     if quiet(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])) {
@@ -158,13 +135,6 @@ fn nightly() {
     println!("install: a nightly compiler");
     if !quiet(Command::new("rustup").args(["toolchain", "install", "nightly", "--profile", "minimal"])) {
         println!("install: rustup cannot install a nightly compiler; AddressSanitizer will be skipped");
-    }
-}
-
-/// The target that `cargo x dist` builds for.
-fn static_target() {
-    if !quiet(Command::new("rustup").args(["target", "add", binary::TARGET])) {
-        println!("install: rustup cannot install {}; cargo x dist will be skipped", binary::TARGET);
     }
 }
 
@@ -179,33 +149,6 @@ fn cargo_subcommand(name: &str, package: &str) {
     if let Err(why) = stage::command(cargo) {
         println!("install: {why}; what needs cargo {name} will be skipped");
     }
-}
-
-fn apt_install(packages: &[&str]) {
-    let as_root = Command::new("id").arg("-u").output().is_ok_and(|out| out.stdout == b"0\n");
-    let with_sudo = !as_root && quiet(Command::new("sudo").args(["-n", "true"]));
-    if !(as_root || with_sudo) {
-        println!("install: not root, and no sudo; the tests need: apt-get install {}", packages.join(" "));
-        return;
-    }
-    println!("install: {}", packages.join(" "));
-    let apt_get = |args: &[&str]| {
-        let mut command = Command::new(if with_sudo { "sudo" } else { "env" });
-        command
-            .args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-y"])
-            .args(args)
-            .stdout(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    let mut install = vec!["install", "--no-install-recommends"];
-    install.extend(packages);
-    if !(apt_get(&["update"]) && apt_get(&install)) {
-        println!("install: apt-get failed; tests that need these will be skipped");
-    }
-}
-
-fn quiet(command: &mut Command) -> bool {
-    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 /// The programs that read fio's files, in a virtual environment under the target directory.

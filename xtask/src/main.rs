@@ -6,6 +6,7 @@
 mod arm;
 mod bench;
 mod browser;
+mod cache;
 mod ci;
 mod compat;
 mod dist;
@@ -20,6 +21,7 @@ mod instructions;
 mod machine;
 mod marked;
 mod mutants;
+mod packages;
 mod process;
 mod repo;
 mod schemas;

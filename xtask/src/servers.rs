@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::stage::{self, StageResult};
-use crate::{compat, install, repo, test_run};
+use crate::{compat, install, packages, repo, test_run};
 
 const HELP: &str = "cargo x servers [--install] [--release] [NAME…]
 
@@ -33,7 +33,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let mut release = false;
     for flag in flags {
         match flag.as_str() {
-            "--install" => install::packages(install::SERVERS),
+            "--install" => packages::install(install::SERVERS),
             "--release" => release = true,
             "--help" | "-h" => {
                 print!("{HELP}");

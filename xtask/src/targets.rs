@@ -5,7 +5,7 @@
 use std::process::{Command, Stdio};
 
 use crate::stage::{self, StageResult, Stages};
-use crate::{install, repo, stage_times};
+use crate::{packages, repo, stage_times};
 
 const HELP: &str = "cargo x targets [--install] [TARGET…]
 
@@ -17,8 +17,11 @@ are partly written in C); --install first installs both.
 /// A target, and the C compiler that cargo's build scripts call for it.
 type Target = (&'static str, &'static str);
 
+/// What the stage `arm` builds and runs.
+pub const ARM: &str = "aarch64-unknown-linux-gnu";
+
 const TARGETS: [Target; 3] = [
-    ("aarch64-unknown-linux-gnu", "aarch64-linux-gnu-gcc"),
+    (ARM, "aarch64-linux-gnu-gcc"),
     ("riscv64gc-unknown-linux-gnu", "riscv64-linux-gnu-gcc"),
     ("armv7-unknown-linux-gnueabihf", "arm-linux-gnueabihf-gcc"),
 ];
@@ -62,15 +65,18 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
 }
 
-/// The stage of CI. A target that is skipped counts as a skipped test.
+/// The stage of CI: the targets that the stage `arm` does not build. One that is skipped counts as a skipped test.
 pub fn stage() -> StageResult {
-    let results = TARGETS.map(|(target, compiler)| check(target, compiler));
-    results.into_iter().reduce(StageResult::and).unwrap_or_else(|| StageResult::of(Ok(())))
+    let checked = TARGETS.into_iter().filter(|(target, _)| *target != ARM);
+    checked
+        .map(|(target, compiler)| check(target, compiler))
+        .reduce(StageResult::and)
+        .unwrap_or_else(|| StageResult::of(Ok(())))
 }
 
 /// Installs the standard libraries, and the C compilers (as root, or through sudo).
 pub fn install() {
-    install::packages(PACKAGES);
+    packages::install(PACKAGES);
     add(&TARGETS.map(|(target, _)| target));
 }
 

@@ -19,16 +19,16 @@ const OLDEST_MINOR: u32 = 9;
 const PROBE: &str =
     "import sys, venv, ensurepip; assert sys.version_info[0] == 3; print(sys.version_info[1])";
 
-/// Builds the wheel of this binary in a directory.
+/// Builds the wheel of this binary, which is for a processor, in a directory.
 ///
 /// # Errors
 ///
 /// If there is no Python, or it cannot be written.
-pub fn build(binary: &Path, directory: &Path) -> Result<PathBuf, String> {
+pub fn build(binary: &Path, directory: &Path, processor: &str) -> Result<PathBuf, String> {
     fs::create_dir_all(directory)
         .map_err(|error| format!("{}: {}", directory.display(), error_text(&error)))?;
     let mut build = repo::command("python3", &["python/build_wheel.py"]);
-    build.arg(binary).arg(directory).arg(std::env::consts::ARCH);
+    build.arg(binary).arg(directory).arg(processor);
     Ok(PathBuf::from(repo::output_of(build)?.trim()))
 }
 
@@ -59,7 +59,8 @@ pub fn stage(binary: &Path) -> StageResult {
 
 /// The wheel, which is the same if it is built twice.
 fn reproducible(binary: &Path, place: &Path) -> Result<PathBuf, String> {
-    let wheels = [build(binary, &place.join("first"))?, build(binary, &place.join("second"))?];
+    let build = |name: &str| build(binary, &place.join(name), std::env::consts::ARCH);
+    let wheels = [build("first")?, build("second")?];
     let [first, second] = wheels.each_ref().map(fs::read);
     match (first, second) {
         (Ok(first), Ok(second)) if first == second => {

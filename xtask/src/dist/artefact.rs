@@ -4,13 +4,14 @@
 //! install it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::binary::{PROFILE, TARGET};
+use super::binary::PROFILE;
 use super::tree::{Tree, said};
 use crate::{repo, stage, wheel};
 
@@ -43,7 +44,7 @@ pub static ALL: [Artefact; 5] = [
         name: "wheel",
         probe: &["python3", "--version"],
         install: "apt-get install python3",
-        make: |tree| wheel::build(&tree.binary, &directory()?),
+        make: |tree| wheel::build(&tree.binary, &directory()?, tree.processor.name),
     },
 ];
 
@@ -108,7 +109,7 @@ fn quietly(command: Command) -> Result<(), String> {
 }
 
 fn archive(tree: &Tree) -> Result<PathBuf, String> {
-    let name = format!("fiord-{VERSION}-x86_64-linux");
+    let name = format!("fiord-{VERSION}-{}-linux", tree.processor.name);
     let path = directory()?.join(format!("{name}.tar.gz"));
     let root = repo::root();
     let mut command = Command::new("tar");
@@ -135,9 +136,9 @@ fn archive(tree: &Tree) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-fn deb(_: &Tree) -> Result<PathBuf, String> {
+fn deb(tree: &Tree) -> Result<PathBuf, String> {
     DEB.is_possible()?;
-    let path = directory()?.join(format!("fiord_{VERSION}_amd64.deb"));
+    let path = directory()?.join(format!("fiord_{VERSION}_{}.deb", tree.processor.debian));
     let args = [
         "deb",
         "--quiet",
@@ -146,7 +147,7 @@ fn deb(_: &Tree) -> Result<PathBuf, String> {
         "--no-build",
         "--no-strip",
         "--target",
-        TARGET,
+        tree.processor.target,
         "--profile",
         PROFILE,
     ];
@@ -156,10 +157,11 @@ fn deb(_: &Tree) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-fn rpm(_: &Tree) -> Result<PathBuf, String> {
+fn rpm(tree: &Tree) -> Result<PathBuf, String> {
     ALL[2].is_possible()?;
-    let path = directory()?.join(format!("fiord-{VERSION}-1.x86_64.rpm"));
-    let args = ["generate-rpm", "-p", "crates/fiord", "--target", TARGET, "--profile", PROFILE];
+    let path = directory()?.join(format!("fiord-{VERSION}-1.{}.rpm", tree.processor.name));
+    let args =
+        ["generate-rpm", "-p", "crates/fiord", "--target", tree.processor.target, "--profile", PROFILE];
     let mut command = repo::cargo(&args);
     // The binary is static, so there is nothing that it requires.
     command.args(["--auto-req", "disabled", "--output"]).arg(&path);
@@ -170,7 +172,7 @@ fn rpm(_: &Tree) -> Result<PathBuf, String> {
 /// An image with the binary and its licences alone, made by buildah without a daemon, mounts or registries.
 fn image(tree: &Tree) -> Result<PathBuf, String> {
     ALL[3].is_possible()?;
-    let path = directory()?.join(format!("fiord-{VERSION}-x86_64-image.tar"));
+    let path = directory()?.join(format!("fiord-{VERSION}-{}-image.tar", tree.processor.name));
     let state = repo::target_dir().join("buildah");
     let buildah = |args: &[&str]| {
         let mut command = Command::new("buildah");
@@ -178,7 +180,7 @@ fn image(tree: &Tree) -> Result<PathBuf, String> {
         command.arg(state.join("run")).args(args).current_dir(repo::root()).stderr(Stdio::inherit());
         command
     };
-    let container = repo::output_of(buildah(&["from", "scratch"]))?;
+    let container = repo::output_of(buildah(&["from", "--arch", tree.processor.debian, "scratch"]))?;
     let container = container.trim();
     let made = image_in(container, tree, &path, &buildah);
     let removed = quietly(buildah(&["rm", container]));
@@ -213,15 +215,20 @@ fn image_in(
     quietly(buildah(&["commit", "--quiet", container, &destination]))
 }
 
-/// `SHA256SUMS` of these files, as `sha256sum --check` reads it.
+/// `SHA256SUMS` of these files and of those that it has and that are there, such as another processor's; as
+/// `sha256sum --check` reads it.
 pub fn write_sums(paths: &[PathBuf]) -> Result<(), String> {
     if paths.is_empty() {
         return Ok(());
     }
     let directory = directory()?;
-    let mut command = Command::new("sha256sum");
-    command.current_dir(&directory).args(paths.iter().filter_map(|path| path.file_name()));
     let path = directory.join("SHA256SUMS");
+    let before = fs::read_to_string(&path).unwrap_or_default();
+    let before =
+        before.lines().filter_map(|line| line.split_once("  ")).map(|(_, name)| directory.join(name));
+    let files: BTreeSet<PathBuf> = before.filter(|file| file.exists()).chain(paths.iter().cloned()).collect();
+    let mut command = Command::new("sha256sum");
+    command.current_dir(&directory).args(files.iter().filter_map(|file| file.file_name()));
     fs::write(&path, repo::output_of(command)?).map_err(|error| said(&path, &error))?;
     let mut check = Command::new("sha256sum");
     check.current_dir(&directory).args(["--check", "--quiet", "SHA256SUMS"]);

@@ -5,9 +5,10 @@
 
 mod artefact;
 mod bare_root;
-pub mod binary;
+mod binary;
 mod chroot;
 mod clean_root;
+mod processor;
 mod record;
 mod sizes;
 mod tree;
@@ -18,12 +19,13 @@ use std::time::Instant;
 use crate::stage::StageResult;
 
 use self::artefact::{ALL, Artefact, Made};
+use self::processor::Processor;
 
-const HELP: &str = "cargo x dist [--quick] [--record] [--try[=ROOT]] [ARTEFACT…]
+const HELP: &str = "cargo x dist [--for PROCESSOR] [--install] [--quick] [--record] [--try[=ROOT]] [ARTEFACT…]
 
-Builds fiord for x86_64-unknown-linux-musl, and packages it in target/packages:
+Builds fiord as a static binary, and packages it in target/packages:
 
-  archive   fiord-VERSION-x86_64-linux.tar.gz: the static binary, manual pages, completions, licences
+  archive   fiord-VERSION-PROCESSOR-linux.tar.gz: the static binary, manual pages, completions, licences
   deb       a Debian package (needs cargo-deb)
   rpm       an RPM package (needs cargo-generate-rpm)
   image     a container image in an OCI archive, made without a daemon (needs buildah)
@@ -31,51 +33,78 @@ Builds fiord for x86_64-unknown-linux-musl, and packages it in target/packages:
 
 and SHA256SUMS of them. Without a name it makes all five; cargo x ci --install installs what they need.
 
+  --for PROCESSOR
+                x86_64 (the default) or aarch64, whose binary runs here under qemu's emulation of programs
+  --install     first installs what building for this processor needs
   --quick       hardly optimises the binary, to save time: for trying the packages out
   --record      writes sizes and times of everything to docs/install.md, and the bytes by crate to bench/binary.json
   --try[=ROOT]  also runs the binary, by chroot, in a root file system that has nothing but /proc and /sys, or in ROOT,
                 such as that of Alpine Linux: a job, two studies and the page of a run
 ";
 
-/// `cargo x dist [--quick] [--record] [--try[=ROOT]] [ARTEFACT…]`
+/// `cargo x dist [--for PROCESSOR] [--install] [--quick] [--record] [--try[=ROOT]] [ARTEFACT…]`
 pub fn run(args: &[String]) -> Result<(), String> {
-    let (flags, names): (Vec<&String>, Vec<&String>) = args.iter().partition(|arg| arg.starts_with('-'));
-    let (mut is_quick, mut is_recorded, mut tried) = (false, false, None);
-    for flag in flags {
-        match (flag.as_str(), flag.strip_prefix("--try=")) {
+    let (mut is_quick, mut is_recorded, mut installs, mut tried) = (false, false, false, None);
+    let (mut processor, mut names) = (&processor::ALL[0], Vec::new());
+    let mut args = args.iter().map(String::as_str);
+    while let Some(arg) = args.next() {
+        match (arg, arg.strip_prefix("--try=")) {
             ("--help" | "-h", _) => {
                 print!("{HELP}");
                 return Ok(());
             }
+            ("--for", _) => processor = processor_named(args.next().unwrap_or_default())?,
+            ("--install", _) => installs = true,
             ("--quick", _) => is_quick = true,
             ("--record", _) => is_recorded = true,
             ("--try", _) => tried = Some(None),
             (_, Some(root)) => tried = Some(Some(Path::new(root))),
-            (unknown, None) => return Err(format!("{unknown}: unknown argument\n\n{HELP}")),
+            (unknown, None) if unknown.starts_with('-') => {
+                return Err(format!("{unknown}: unknown argument\n\n{HELP}"));
+            }
+            (name, None) => names.push(name),
         }
     }
-    if let Some(unknown) =
-        names.iter().find(|name| !ALL.iter().any(|artefact| artefact.name == name.as_str()))
-    {
+    if let Some(unknown) = names.iter().find(|name| !ALL.iter().any(|artefact| artefact.name == **name)) {
         return Err(format!("{unknown}: no such artefact\n\n{HELP}"));
     }
-    if is_recorded && (is_quick || !names.is_empty()) {
+    if is_recorded && (is_quick || !names.is_empty() || processor.name != processor::ALL[0].name) {
         return Err("--record: needs every artefact as it is handed out; give it alone".to_string());
     }
+    if installs {
+        processor.install()?;
+    }
     let wanted = ALL.iter().filter(|one| names.is_empty() || names.iter().any(|name| *name == one.name));
-    let made = make(&wanted.collect::<Vec<_>>(), is_quick, is_recorded)?;
+    let made = make(processor, &wanted.collect::<Vec<_>>(), is_quick, is_recorded)?;
     if is_recorded {
         record::write(&made)?;
     }
-    tried.map_or(Ok(()), |root| bare_root::run(&binary::path(), root))
+    tried.map_or(Ok(()), |root| bare_root::run(&binary::path(processor), root))
+}
+
+fn processor_named(name: &str) -> Result<&'static Processor, String> {
+    let found = processor::ALL.iter().find(|processor| processor.name == name);
+    found.ok_or_else(|| format!("--for {name}: no binary is built for it\n\n{HELP}"))
+}
+
+/// Installs what the stage needs.
+pub fn install() {
+    if let Err(why) = processor::ALL[0].install() {
+        println!("install: {why}; the stage dist will be skipped");
+    }
 }
 
 /// Builds, packages, and prints a table of what was made.
-fn make(wanted: &[&Artefact], is_quick: bool, is_recorded: bool) -> Result<Vec<Made>, String> {
+fn make(
+    processor: &'static Processor,
+    wanted: &[&Artefact],
+    is_quick: bool,
+    is_recorded: bool,
+) -> Result<Vec<Made>, String> {
     let start = Instant::now();
-    let binary = binary::build(is_quick, is_recorded)?;
+    let binary = binary::build(processor, is_quick, is_recorded)?;
     let mut table = vec![Made::of("binary", binary.clone(), start.elapsed())?];
-    let tree = tree::write(&binary)?;
+    let tree = tree::write(&binary, processor)?;
     let mut failures = Vec::new();
     for artefact in wanted {
         let start = Instant::now();
@@ -92,15 +121,16 @@ fn make(wanted: &[&Artefact], is_quick: bool, is_recorded: bool) -> Result<Vec<M
 
 /// The stage of CI: the Debian package in a clean root, where `fiord quick` runs, and the binary in an empty one.
 pub fn stage() -> StageResult {
+    let processor = &processor::ALL[0];
     if let Err(why) = clean_root::is_possible()
         .and_then(|()| artefact::DEB.is_possible())
-        .and_then(|()| binary::is_possible())
+        .and_then(|()| binary::is_possible(processor))
     {
         return StageResult::Skipped(why);
     }
-    let installed = make(&[&artefact::DEB], true, false).and_then(|made| match made.last() {
+    let installed = make(processor, &[&artefact::DEB], true, false).and_then(|made| match made.last() {
         Some(package) => clean_root::install_and_run(&package.path),
         None => Err("no package was made".to_string()),
     });
-    StageResult::of(installed.and_then(|()| bare_root::run(&binary::path(), None)))
+    StageResult::of(installed.and_then(|()| bare_root::run(&binary::path(processor), None)))
 }

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
+use super::processor::Processor;
 use crate::repo;
 
 const RECORD: &str = "bench/binary.json";
@@ -29,16 +29,16 @@ const OTHER: &str = "other";
 type Sizes = BTreeMap<String, u64>;
 
 /// Counts the bytes of each crate in a binary that has its symbols.
-pub fn by_crate(binary: &Path) -> Result<Sizes, String> {
-    let mut nm = Command::new("nm");
+pub fn by_crate(binary: &Path, of: &Processor) -> Result<Sizes, String> {
+    let mut nm = of.binutil("nm");
     nm.args(["--demangle", "--print-size", "--defined-only"]).arg(binary);
     Ok(sizes_of(&repo::output_of(nm)?))
 }
 
 /// Removes the symbols. Cargo keeps its own link to the file that had them.
-pub fn strip(binary: &Path) -> Result<(), String> {
+pub fn strip(binary: &Path, of: &Processor) -> Result<(), String> {
     let stripped = binary.with_extension("stripped");
-    let mut strip = Command::new("strip");
+    let mut strip = of.binutil("strip");
     strip.arg("-o").arg(&stripped).arg(binary);
     repo::output_of(strip)?;
     std::fs::rename(&stripped, binary).map_err(|error| format!("{}: {error}", binary.display()))

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::processor::Processor;
 use crate::repo;
 
 /// Shells, the directory of each in the tree, and the name of the file for `fiord` there.
@@ -15,15 +16,16 @@ pub const SHELLS: [(&str, &str); 4] =
 /// The files beside the binary.
 #[derive(Debug)]
 pub struct Tree {
+    pub processor: &'static Processor,
     pub binary: PathBuf,
     /// `man/*.1`, `man/*.1.gz` and `completions/SHELL/FILE`.
     pub directory: PathBuf,
 }
 
 /// Writes the tree beside the binary.
-pub fn write(binary: &Path) -> Result<Tree, String> {
+pub fn write(binary: &Path, processor: &'static Processor) -> Result<Tree, String> {
     let directory = binary.with_file_name("tree");
-    let tree = Tree { binary: binary.to_path_buf(), directory };
+    let tree = Tree { processor, binary: binary.to_path_buf(), directory };
     if tree.directory.exists() {
         fs::remove_dir_all(&tree.directory).map_err(|error| said(&tree.directory, &error))?;
     }
@@ -50,7 +52,7 @@ fn subcommands(page: &str) -> Vec<String> {
 impl Tree {
     /// What the binary prints.
     fn printed(&self, args: &[&str]) -> Result<String, String> {
-        let mut command = Command::new(&self.binary);
+        let mut command = self.processor.command(&self.binary);
         command.args(args);
         repo::output_of(command)
     }

@@ -2,10 +2,9 @@
 //!
 //! Invariant: one with all the devices of `cargo x guest --help`, or none.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::cache::{cache, unpack};
+use crate::cache::{self, cache};
 use crate::repo;
 
 /// The first version that emulates flexible data placement is 8.0.
@@ -16,10 +15,6 @@ const INSTALLED: &str = "/usr/bin/qemu-system-x86_64";
 
 /// What is unpacked. Its libraries are those of Debian 12's own QEMU, which is installed for them.
 const PACKAGES: [&str; 4] = ["qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios"];
-
-/// Where from. The system's own list of sources stays as it is.
-const SOURCE: &str = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \
-                      http://deb.debian.org/debian bookworm-backports main\n";
 
 /// Where firmware is looked for, below the directory that it was unpacked into.
 const DATA: [&str; 2] = ["usr/share/qemu", "usr/share/seabios"];
@@ -64,20 +59,7 @@ pub fn install() -> Result<(), String> {
         return Ok(());
     }
     println!("install: qemu of bookworm-backports into {} (downloads 14 MB)", directory().display());
-    unpack(&directory(), |incomplete| {
-        let written = fs::create_dir_all(incomplete.join("lists/partial"))
-            .and_then(|()| fs::write(incomplete.join("sources.list"), SOURCE));
-        written.map_err(|error| format!("{}: {error}", incomplete.display()))?;
-        let own = |key: &str, name: &str| format!("-o{key}={}", incomplete.join(name).display());
-        let apt = |args: &[&str]| {
-            let mut command = repo::command("apt-get", &["-qq", "-oDir::Etc::sourceparts=/dev/null"]);
-            command.args([own("Dir::Etc::sourcelist", "sources.list"), own("Dir::State::lists", "lists")]);
-            command.args(args).current_dir(incomplete);
-            repo::output_of(command)
-        };
-        apt(&["update"])?;
-        apt(&[&["download"], &PACKAGES[..]].concat()).map(drop)
-    })
+    cache::debian(&directory(), "bookworm-backports", None, &PACKAGES)
 }
 
 fn directory() -> PathBuf {

@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::cache::{cache, unpack};
 use super::emulator::{self, Emulator};
-use crate::{install, repo, stage};
+use crate::cache::{cache, unpack};
+use crate::{packages, repo, stage};
 
 /// A series of Debian's kernel.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ impl Tools {
 /// # Errors
 /// The step that failed.
 pub fn install(kernel: &Kernel) -> Result<(), String> {
-    install::packages(PACKAGES);
+    packages::install(PACKAGES);
     if !venv().join("bin/vng").exists() {
         println!("install: {VIRTME} into {}", venv().display());
         let mut create = Command::new("python3");

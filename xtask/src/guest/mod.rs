@@ -3,7 +3,6 @@
 //! Invariant: nothing in the guest changes this machine's files: its root file system is this machine's, below overlays
 //! that end with it, and the one directory it may write to is below the target directory.
 
-mod cache;
 mod cases;
 mod console;
 mod emulator;
