@@ -406,9 +406,60 @@ fn preconditioning_is_kept_only_with_evidence() {
     drop(file);
     heading("", &device, "done: there are only zeros in 1 of 64 places");
     heading("", &device, "kept: run ");
+    // What others wrote is not known to have left it as it was.
+    let file = std::fs::File::options().write(true).open(&device.path).unwrap();
+    file.write_all_at(&[1; 4096], 12 << 20).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    heading("", &device, "done: 4KiB were written since run ");
+    heading("", &device, "kept: run ");
     need!(helper("blkdiscard", &["--force", &device.path]));
     heading("", &device, "done: there were discards since run ");
     heading("", &device, "kept: run ");
+}
+
+#[test]
+fn a_killed_study_that_kept_its_preconditioning_goes_on_if_that_still_holds() {
+    let (dir, device, identity) = need!(device());
+    let short = SHORT.replace("20ms", "300ms");
+    let line =
+        |rounds: u32| format!("qualify {short} --overwrite {identity} {} --rounds {rounds}", device.path);
+    let ran = |line: &str| finish(start(alone(&dir, line)));
+    // A study has no figures that could be printed so.
+    let is_free = |entry: &usize| !has_recorded(&dir, *entry) && !has_recorded(&dir, entry + 1);
+    let next_entry = || (1..).find(is_free).unwrap();
+    let (keeps, resumes) = (format!("{} --keep-preconditioning", line(6)), "--resume --json");
+    // The study, its preconditioning, and a round and a half.
+    let killed = || {
+        let study = next_entry();
+        ran(&line(1)).assert_status(6);
+        let kept = study + 1;
+        end_at(&dir, &keeps, next_entry() + 3, "KILL");
+        kept
+    };
+    killed();
+    need!(helper("blkdiscard", &["--force", &device.path]));
+    let before = std::fs::read(&device.path).unwrap();
+    let refused = ran(&format!("{keeps} {resumes}"));
+    assert!(
+        refused.assert_status(1).stderr.contains("run 2 still holds cannot be shown any more"),
+        "{refused:?}"
+    );
+    assert!(refused.stderr.contains("there were discards since run 2; begin anew"), "{refused:?}");
+    assert!(std::fs::read(&device.path).unwrap() == before, "something was written");
+    let kept = killed();
+    let without = ran(&format!("{} {resumes}", line(6)));
+    assert!(without.assert_status(1).stderr.contains("no qualify with these options"), "{without:?}");
+    let document = ran(&format!("{keeps} {resumes}")).json();
+    assert_documented(&document, "qualify");
+    assert_eq!(document["complete"], Value::from(true));
+    let test = &document["tests"][0];
+    assert_eq!((&test["kept_run"], &test["preconditioning_mib_per_s"]), (&kept.into(), &Value::Null));
+    assert!(test["interrupted_before_round"].as_u64() > Some(1), "{test}");
+    assert!(test["unrecorded_bytes"].as_u64() < test["written_since_bytes"].as_u64(), "{test}");
+    let runs = document["runs"].as_array().unwrap();
+    assert!(runs.iter().all(|run| !run["of"].as_str().unwrap().contains("preconditioning")), "{runs:?}");
+    assert!(ran(&format!("{keeps} {resumes}")).assert_status(1).stderr.contains("is complete"));
 }
 
 #[test]

@@ -44,6 +44,7 @@ pub use target::{Prober, TargetFacts, TargetKind};
 pub use users::Users;
 
 // Types of other crates that are part of this crate's values.
+pub use fiord_device::nvme::WRITTEN_UNIT_BYTES;
 pub use fiord_device::nvme_power::PowerStates;
 pub use fiord_device::{
     CounterSample, Device, DeviceUse, DiskCounters, DiskUse, EnergyUse, FailureWarning, HealthLog,

@@ -29,8 +29,12 @@ use phase::{End, Phase};
 use progress::walk;
 use window::WINDOW_ROUNDS;
 
-pub use kept::{Earlier, FoundDevice, Kept};
+pub use kept::{Earlier, FoundDevice, Kept, Span};
 pub use settings::{Class, Settings, Test};
+
+/// What is before the runs whose preconditioning is kept in a purpose, and between two of them.
+const KEPT_BY: &str = ", preconditioned by ";
+const AND: &str = " and ";
 
 /// The rate at which the time of preconditioning is estimated.
 const ESTIMATE_BYTES_PER_S: u64 = 1 << 30;
@@ -76,7 +80,7 @@ impl Qualify {
     pub fn keeping(mut self, found: &[(u64, Result<Kept, String>)]) -> Qualify {
         for phase in &mut self.phases {
             let block = phase.precondition_block();
-            phase.kept = found.iter().find(|(known, _)| Some(*known) == block).map(|(_, kept)| kept.clone());
+            phase.kept = found.iter().find(|(known, _)| Some(*known) == block).cloned();
             if phase.has_kept().is_some() {
                 phase.precondition = None;
             }
@@ -84,6 +88,14 @@ impl Qualify {
         self.outline.steps = self.phases.iter().take(1).flat_map(round_of).collect();
         self.outline.heading = heading(&self.target, &self.settings, &self.phases, found);
         self
+    }
+
+    /// The same study as its purpose is if it keeps the preconditioning by these runs, each with its block size.
+    #[must_use]
+    pub fn naming(self, kept: &[(u64, i64)]) -> Qualify {
+        let of = |(block, run): &(u64, i64)| (*block, Ok(Kept { run: *run, ..Kept::default() }));
+        let found: Vec<_> = kept.iter().map(of).collect();
+        self.keeping(&found)
     }
 
     /// The same study with one round of every test known before: what a dry run shows.
@@ -116,6 +128,33 @@ impl Qualify {
     fn part_of_target(&self) -> String {
         let target = self.target.identity.clone().unwrap_or_else(|| self.target.shown());
         format!("{} of {target}", shown_bytes(self.target.size_bytes))
+    }
+
+    /// That, and the runs whose preconditioning is kept on it.
+    fn prepared_target(&self) -> String {
+        let mut runs: Vec<String> = self
+            .phases
+            .iter()
+            .filter_map(|phase| phase.kept.as_ref())
+            .filter_map(|(block, kept)| Some(format!("run {} ({})", kept.as_ref().ok()?.run, shown_bytes(*block))))
+            .collect();
+        runs.sort_unstable();
+        runs.dedup();
+        let by = if runs.is_empty() { String::new() } else { format!("{KEPT_BY}{}", runs.join(AND)) };
+        self.part_of_target() + &by
+    }
+
+    /// The runs whose preconditioning was kept on this target by a study of this purpose, each with its block size.
+    pub fn runs_kept_by(&self, purpose: &str) -> Vec<(u64, i64)> {
+        let place = self.part_of_target();
+        let after = |(at, _): (usize, &str)| purpose[at + place.len()..].strip_prefix(KEPT_BY);
+        let Some(runs) = purpose.match_indices(&place).find_map(after) else { return Vec::new() };
+        let run_of = |block: u64| {
+            let end = format!(" ({})", shown_bytes(block));
+            let (before, _) = runs.split_once(&end)?;
+            Some((block, before.rsplit_once("run ").map_or(before, |(_, run)| run).parse().ok()?))
+        };
+        self.precondition_blocks().into_iter().filter_map(run_of).collect()
     }
 }
 
@@ -218,23 +257,21 @@ impl Study for Qualify {
         let Settings { tests, class, time, rounds_max, confirmed } = &self.settings;
         let block_bytes = self.target.block_bytes;
         let tests: Vec<&str> = tests.iter().map(|test| test.word()).collect();
-        let is_kept = self.phases.iter().any(|phase| phase.has_kept().is_some());
-        let kept = if is_kept { ", preconditioning kept" } else { "" };
         let smallest =
             if block_bytes > 512 { format!(" from {}", shown_bytes(block_bytes)) } else { String::new() };
         format!(
-            "{} ({}){smallest} in {}steady state on {}, {} for each measurement, {} at most{kept}",
+            "{} ({}){smallest} in {}steady state on {}, {} for each measurement, {} at most",
             tests.join(", "),
             class.word(),
             if *confirmed { "confirmed " } else { "" },
-            self.part_of_target(),
+            self.prepared_target(),
             shown_time(*time),
             counted(*rounds_max, "round")
         )
     }
 
     fn place(&self) -> Option<String> {
-        Some(self.part_of_target())
+        Some(self.prepared_target())
     }
 
     fn outline(&self) -> &StudyOutline {

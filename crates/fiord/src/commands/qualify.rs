@@ -68,7 +68,7 @@ pub(super) struct Options {
     quick: bool,
     /// Do not repeat preconditioning that evidence shows
     /// to have been done (docs/qualify.md)
-    #[arg(long, conflicts_with = "resume")]
+    #[arg(long)]
     keep_preconditioning: bool,
     /// Continue where the same command was interrupted
     #[arg(long, conflicts_with_all = ["dry_run", "no_history"])]
@@ -143,7 +143,8 @@ impl Invocation for Options {
         let mut studies: Vec<(String, Qualify)> = Vec::new();
         for (target, scratch) in &mut targets {
             let study = Qualify::new(target.clone(), self.settings())?;
-            let blocks = if self.keep_preconditioning { study.precondition_blocks() } else { Vec::new() };
+            let keeps = self.keep_preconditioning && !self.resume;
+            let blocks = if keeps { study.precondition_blocks() } else { Vec::new() };
             let study = study.keeping(&preconditioned::found(target, &blocks));
             let study = if self.study.dry_run { study.with_all_steps() } else { study };
             scratch.as_mut().map_or(Ok(()), |scratch| scratch.record_files_of(study.steps()))?;
@@ -152,6 +153,9 @@ impl Invocation for Options {
         let targets: Vec<&StudyTarget> = targets.iter().map(|(target, _)| target).collect();
         if targets.len() > 1 && !self.study.dry_run {
             studies = studies.into_iter().map(|(name, study)| (name, study.beside_others())).collect();
+        }
+        if self.resume && self.keep_preconditioning {
+            studies = still_kept(studies, &targets)?;
         }
         if self.resume {
             studies = self.resumed(studies, &targets)?;
@@ -168,6 +172,24 @@ fn whole(studies: Vec<(String, Qualify)>) -> Result<Box<dyn Study>, String> {
         1 => Ok(boxed.remove(0).1),
         _ => Ok(Box::new(Several::new(boxed)?)),
     }
+}
+
+/// The studies with the preconditioning that they kept before they were interrupted.
+fn still_kept(
+    studies: Vec<(String, Qualify)>,
+    targets: &[&StudyTarget],
+) -> Result<Vec<(String, Qualify)>, String> {
+    let purpose = |kept: &[Vec<(u64, i64)>]| {
+        let of = studies.iter().zip(kept).map(|((name, study), kept)| (name.clone(), study.clone().naming(kept)));
+        Ok(whole(of.collect())?.purpose())
+    };
+    let kept = preconditioned::kept_by_newest(&studies, purpose)?;
+    let Some(kept) = kept else { return Ok(studies) };
+    let of = |(((name, study), target), kept): (((String, Qualify), &&StudyTarget), Vec<(u64, i64)>)| {
+        let found = preconditioned::still(target, &study.precondition_blocks(), &kept)?;
+        Ok((name, study.keeping(&found)))
+    };
+    studies.into_iter().zip(targets).zip(kept).map(of).collect()
 }
 
 impl Options {

@@ -13,7 +13,7 @@ use crate::figures::{WRITE, whole_run};
 pub(super) const FILLS: u64 = 2;
 
 /// Preconditioning of an earlier study that is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// Its run in the history.
     pub run: i64,
@@ -25,12 +25,18 @@ pub struct Kept {
     pub written_since_bytes: u64,
     /// Who counted that.
     pub counted_by: Counter,
+    /// How much of that no run of the history has written, in bytes, as far as the count shows: by a run that was
+    /// interrupted, or by others.
+    pub unrecorded_bytes: u64,
+    /// The unit of that count, in bytes.
+    pub unit_bytes: u64,
 }
 
 /// Who counts what is written to a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counter {
     /// The kernel, since the machine was started.
+    #[default]
     Kernel,
     /// The disk, in all its life. It does not count discards.
     Disk,
@@ -49,16 +55,44 @@ impl Counter {
 impl Kept {
     /// For the heading.
     pub(super) fn sentence(&self) -> String {
-        let Kept { run, date, size_bytes, written_since_bytes, counted_by } = self;
-        let [size, since] = [size_bytes, written_since_bytes].map(|bytes| shown_bytes(*bytes));
-        let unknown = match counted_by {
-            Counter::Kernel => "",
-            Counter::Disk => {
-                " by the disk's own count, over a restart of the machine; discards before the restart are not known, and \
-                 only that the places read are not empty speaks against them"
-            }
+        let Kept { run, date, size_bytes, written_since_bytes, counted_by, unrecorded_bytes, unit_bytes } =
+            self;
+        let [size, since, unrecorded] =
+            [size_bytes, written_since_bytes, unrecorded_bytes].map(|bytes| shown_bytes(*bytes));
+        let by = match unrecorded_bytes {
+            0 => "all by runs of the history".to_string(),
+            _ => format!("{unrecorded} of it by no run of the history, such as one that was interrupted"),
         };
-        format!("kept: run {run} of {date} wrote {FILLS} times {size}; {since} written since{unknown}")
+        let unknown = match counted_by {
+            Counter::Kernel => String::new(),
+            Counter::Disk => format!(
+                ", by the disk's own count, which shows no less than {}, over a restart of the machine; discards before the \
+                 restart are not known, and only that the places read are not empty speaks against them",
+                shown_bytes(*unit_bytes)
+            ),
+        };
+        format!("kept: run {run} of {date} wrote {FILLS} times {size}; {since} written since, {by}{unknown}")
+    }
+}
+
+/// What was written to a device during a run, by the kernel's counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    boot_id: Option<String>,
+    name: String,
+    from_sectors: u64,
+    to_sectors: u64,
+}
+
+impl Span {
+    /// Of each device of a run.
+    pub fn all_of(report: &RunReport) -> impl Iterator<Item = Span> {
+        report.devices.iter().map(|used| Span {
+            boot_id: report.boot_id.clone(),
+            name: used.device.name.clone(),
+            from_sectors: used.start.write_sectors,
+            to_sectors: used.end.write_sectors,
+        })
     }
 }
 
@@ -75,6 +109,8 @@ pub struct FoundDevice {
     pub discard_ios: u64,
     /// What hosts have written to it in its life, in bytes, by its own count; `None` if it tells none.
     pub lifetime_written_bytes: Option<u64>,
+    /// The unit of that count, in bytes: it is rounded up.
+    pub lifetime_unit_bytes: u64,
     /// How many places were read of what the tests use.
     pub places: usize,
     /// In how many of them there were only zeros.
@@ -92,6 +128,8 @@ pub struct Earlier {
     pub report: RunReport,
     /// Whether its study was of no other device, so that its device is this one, whatever its name was then.
     pub is_of_one_device: bool,
+    /// What was written during later runs of the history.
+    pub later: Vec<Span>,
 }
 
 impl Earlier {
@@ -118,18 +156,25 @@ impl Earlier {
         self.preconditioned_bytes(block_bytes).is_some_and(|done| done >= size_bytes)
     }
 
-    /// What is kept of it on the device as it is found now.
+    /// What is kept of it on the device as it is found now. A study that was interrupted may have written what no run of the
+    /// history has.
     ///
     /// # Errors
     /// Which evidence is missing.
-    pub fn kept(self, block_bytes: u64, now: &FoundDevice) -> Result<Kept, String> {
+    pub fn kept(self, block_bytes: u64, now: &FoundDevice, was_interrupted: bool) -> Result<Kept, String> {
         let run = self.run;
         let size_bytes = self.preconditioned_bytes(block_bytes);
         let size_bytes = size_bytes.ok_or_else(|| format!("run {run} did not precondition it"))?;
         let is_same_boot = self.report.boot_id.is_some() && self.report.boot_id == now.boot_id;
-        let (written_since_bytes, counted_by) = match is_same_boot {
-            true => (self.counted_by_kernel(now)?, Counter::Kernel),
-            false => (self.counted_by_disk(now)?, Counter::Disk),
+        let (written_since_bytes, recorded_bytes, counted_by) = match is_same_boot {
+            true => {
+                let (written, recorded) = self.counted_by_kernel(now)?;
+                (written, recorded, Counter::Kernel)
+            }
+            false => {
+                let (written, recorded) = self.counted_by_disk(now)?;
+                (written, recorded, Counter::Disk)
+            }
         };
         if now.places == 0 || now.zero_places > 0 {
             return Err(format!(
@@ -137,11 +182,38 @@ impl Earlier {
                 now.zero_places, now.places
             ));
         }
-        Ok(Kept { run, date: self.date.clone(), size_bytes, written_since_bytes, counted_by })
+        // The difference of two counts that are rounded up is wrong by less than their unit.
+        let unit_bytes = if counted_by == Counter::Disk { now.lifetime_unit_bytes } else { 1 };
+        let unrecorded_bytes = written_since_bytes.saturating_sub(recorded_bytes);
+        let unrecorded_bytes = if unrecorded_bytes < unit_bytes { 0 } else { unrecorded_bytes };
+        if unrecorded_bytes > 0 && !was_interrupted {
+            return Err(format!(
+                "{} were written since run {run} by no run of the history, so what is on it is not known",
+                shown_bytes(unrecorded_bytes)
+            ));
+        }
+        let date = self.date;
+        Ok(Kept { run, date, size_bytes, written_since_bytes, counted_by, unrecorded_bytes, unit_bytes })
     }
 
-    /// What was written since by the kernel's counters, which are of this boot.
-    fn counted_by_kernel(&self, now: &FoundDevice) -> Result<u64, String> {
+    /// How much later runs have written to the device of this name in one boot, in bytes, between two values of the kernel's
+    /// counter. What was written during two runs at once counts once.
+    fn recorded_bytes(&self, boot_id: Option<&String>, name: &str, [from, to]: [u64; 2]) -> u64 {
+        let is_of_device = |span: &&Span| span.boot_id.as_ref() == boot_id && span.name == name;
+        let mut spans: Vec<&Span> = self.later.iter().filter(is_of_device).collect();
+        spans.sort_unstable_by_key(|span| span.from_sectors);
+        let (mut sectors, mut counted_to) = (0_u64, from);
+        for span in spans {
+            let begins = span.from_sectors.max(counted_to);
+            let ends = span.to_sectors.min(to);
+            sectors += ends.saturating_sub(begins);
+            counted_to = counted_to.max(ends);
+        }
+        sectors.saturating_mul(512)
+    }
+
+    /// What was written since by the kernel's counters, which are of this boot, and how much of it by later runs.
+    fn counted_by_kernel(&self, now: &FoundDevice) -> Result<(u64, u64), String> {
         let run = self.run;
         let then = self.report.devices.iter().find(|used| used.holds_files && used.device.name == now.name);
         let then = then.ok_or_else(|| format!("run {run} has no counters of {}", now.name))?.end;
@@ -151,11 +223,14 @@ impl Earlier {
         if now.discard_ios != then.discard_ios {
             return Err(format!("there were discards since run {run}"));
         }
-        Ok(sectors.saturating_mul(512))
+        let since = [then.write_sectors, now.write_sectors];
+        let recorded = self.recorded_bytes(now.boot_id.as_ref(), &now.name, since);
+        Ok((sectors.saturating_mul(512), recorded))
     }
 
-    /// What was written since by the disk's own counter, after the machine was started anew.
-    fn counted_by_disk(&self, now: &FoundDevice) -> Result<u64, String> {
+    /// What was written since by the disk's own counter, after the machine was started anew, and how much of it by later runs,
+    /// before that and since.
+    fn counted_by_disk(&self, now: &FoundDevice) -> Result<(u64, u64), String> {
         let run = self.run;
         let anew = |why: &str| format!("the machine was started anew since run {run}, and {why}");
         if !self.is_of_one_device {
@@ -163,10 +238,11 @@ impl Earlier {
         }
         let mut holding = self.report.devices.iter().filter(|used| used.holds_files);
         let then = match (holding.next(), holding.next()) {
-            (Some(only), None) => only.lifetime_written_bytes,
+            (Some(only), None) => only.lifetime_written_bytes.map(|bytes| (only, bytes)),
             _ => None,
         };
-        let then = then.ok_or_else(|| anew("it has not recorded a count of all that was ever written"))?;
+        let (used, then) =
+            then.ok_or_else(|| anew("it has not recorded a count of all that was ever written"))?;
         let now_bytes = now.lifetime_written_bytes;
         let now_bytes =
             now_bytes.ok_or_else(|| anew("the device tells no count of all that was ever written"))?;
@@ -176,7 +252,12 @@ impl Earlier {
         if now.discard_ios > 0 {
             return Err(anew("there were discards since that start"));
         }
-        Ok(written_bytes)
+        let boots = [
+            (self.report.boot_id.as_ref(), &used.device.name, [used.end.write_sectors, u64::MAX]),
+            (now.boot_id.as_ref(), &now.name, [0, now.write_sectors]),
+        ];
+        let known = boots.into_iter().filter(|(boot_id, ..)| boot_id.is_some());
+        Ok((written_bytes, known.map(|(boot, name, range)| self.recorded_bytes(boot, name, range)).sum()))
     }
 }
 
@@ -197,7 +278,16 @@ mod tests {
         report.devices[0].device.name = "loop7".to_string();
         report.devices[0].end.write_sectors = 1000;
         report.devices[0].end.discard_ios = 3;
-        Earlier { run: 12, date: "2026-11-28".to_string(), report, is_of_one_device: true }
+        Earlier { run: 12, date: "2026-11-28".to_string(), report, is_of_one_device: true, later: Vec::new() }
+    }
+
+    fn span(name: &str, sectors: std::ops::Range<u64>) -> Span {
+        Span {
+            boot_id: Some("boot".to_string()),
+            name: name.to_string(),
+            from_sectors: sectors.start,
+            to_sectors: sectors.end,
+        }
     }
 
     #[test]
@@ -231,10 +321,26 @@ mod tests {
             places: 64,
             ..FoundDevice::default()
         };
-        let kept = earlier().kept(1 << 16, &now).unwrap();
-        assert_eq!(kept.sentence(), "kept: run 12 of 2026-11-28 wrote 2 times 8MiB; 1MiB written since");
+        let mut before = earlier();
+        // By two runs that overlap, and one on another device.
+        let [one, other] =
+            [("loop7", 1000..2500), ("loop7", 2000..3048)].map(|(name, sectors)| span(name, sectors));
+        before.later = vec![other, one.clone(), span("loop8", 0..9000)];
+        let kept = before.clone().kept(1 << 16, &now, false).unwrap();
+        assert_eq!(
+            kept.sentence(),
+            "kept: run 12 of 2026-11-28 wrote 2 times 8MiB; 1MiB written since, all by runs of the history"
+        );
+        before.later = vec![one];
+        let why = before.clone().kept(1 << 16, &now, false).unwrap_err();
+        assert!(why.starts_with("274KiB were written since run 12 by no run of the history"), "{why}");
+        let interrupted = before.kept(1 << 16, &now, true).unwrap();
+        assert!(
+            interrupted.sentence().contains("1MiB written since, 274KiB of it by no run"),
+            "{interrupted:?}"
+        );
         let refused = |now: FoundDevice, why: &str| {
-            let said = earlier().kept(1 << 16, &now).unwrap_err();
+            let said = earlier().kept(1 << 16, &now, true).unwrap_err();
             assert!(said.contains(why), "{said}");
         };
         refused(FoundDevice { boot_id: Some("other".to_string()), ..now.clone() }, "started anew");
@@ -246,7 +352,7 @@ mod tests {
         refused(FoundDevice { places: 0, ..now.clone() }, "of 0 places");
         let mut unknown = earlier();
         unknown.report.boot_id = None;
-        assert!(unknown.kept(1 << 16, &FoundDevice { boot_id: None, ..now }).is_err());
+        assert!(unknown.kept(1 << 16, &FoundDevice { boot_id: None, ..now }, true).is_err());
     }
 
     #[test]
@@ -256,6 +362,7 @@ mod tests {
             boot_id: Some("other".to_string()),
             write_sectors: 5,
             lifetime_written_bytes: Some(7 << 20),
+            lifetime_unit_bytes: 512_000,
             places: 64,
             ..FoundDevice::default()
         };
@@ -264,16 +371,25 @@ mod tests {
             before.report.devices[0].lifetime_written_bytes = Some(4 << 20);
             before
         };
-        let kept = of_disk().kept(1 << 16, &now).unwrap();
+        let mut recorded = of_disk();
+        // 3 MiB less 5 sectors before the restart and 5 since: within what the disk can count.
+        let since = Span { boot_id: Some("other".to_string()), ..span("nvme1n1", 0..5) };
+        recorded.later = vec![span("loop7", 1000..1000 + (3 << 11) - 5), since];
+        let kept = recorded.clone().kept(1 << 16, &now, false).unwrap();
         assert_eq!((kept.written_since_bytes, kept.counted_by), (3 << 20, Counter::Disk));
+        let said = kept.sentence();
         assert!(
-            kept.sentence().contains("3MiB written since by the disk's own count"),
-            "{}",
-            kept.sentence()
+            said.contains("3MiB written since, all by runs of the history, by the disk's own count"),
+            "{said}"
         );
+        let more =
+            |bytes: u64| FoundDevice { lifetime_written_bytes: Some((7 << 20) + bytes), ..now.clone() };
+        assert!(recorded.clone().kept(1 << 16, &more(511_999), false).is_ok(), "less than it counts");
+        let why = recorded.kept(1 << 16, &more(512_000), false).unwrap_err();
+        assert!(why.contains("500KiB were written since run 12 by no run"), "{why}");
         assert!(kept.sentence().contains("discards before the restart are not known"));
         let refused = |before: Earlier, now: FoundDevice, why: &str| {
-            let said = before.kept(1 << 16, &now).unwrap_err();
+            let said = before.kept(1 << 16, &now, true).unwrap_err();
             assert!(said.starts_with("the machine was started anew since run 12, and "), "{said}");
             assert!(said.contains(why), "{said}");
         };
@@ -288,6 +404,6 @@ mod tests {
         on_two.report.devices.push(on_two.report.devices[0].clone());
         refused(on_two, now.clone(), "has not recorded");
         let empty = FoundDevice { zero_places: 1, ..now };
-        assert!(of_disk().kept(1 << 16, &empty).unwrap_err().contains("zeros in 1 of 64 places"));
+        assert!(of_disk().kept(1 << 16, &empty, true).unwrap_err().contains("zeros in 1 of 64 places"));
     }
 }

@@ -103,8 +103,8 @@ pub(super) struct Phase {
     /// `throughput 128KiB`.
     pub name: String,
     pub precondition: Option<Step>,
-    /// What is kept instead, or which evidence is missing, if that was looked for.
-    pub kept: Option<Result<Kept, String>>,
+    /// What is kept instead with its block size, or which evidence is missing, if that was looked for.
+    pub kept: Option<(u64, Result<Kept, String>)>,
     pub points: Vec<Point>,
     pub measure: Measure,
     pub end: End,
@@ -113,7 +113,7 @@ pub(super) struct Phase {
 impl Phase {
     /// The preconditioning that is kept, if some is.
     pub(super) fn has_kept(&self) -> Option<&Kept> {
-        self.kept.as_ref()?.as_ref().ok()
+        self.kept.as_ref()?.1.as_ref().ok()
     }
 
     /// The block size of its preconditioning, if it has one.

@@ -101,6 +101,7 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
         "kept_run",
         "written_since_bytes",
         "written_since_counted_by",
+        "unrecorded_bytes",
         "not_kept_because",
         "interrupted_before_round",
     ];
@@ -132,7 +133,8 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
                 Cell::count(runs.phase.has_kept().map(|kept| kept.run.unsigned_abs())),
                 Cell::count(runs.phase.has_kept().map(|kept| kept.written_since_bytes)),
                 Cell::text(runs.phase.has_kept().map(|kept| kept.counted_by.word())),
-                Cell::text(runs.phase.kept.as_ref().and_then(|kept| kept.as_ref().err())),
+                Cell::count(runs.phase.has_kept().map(|kept| kept.unrecorded_bytes)),
+                Cell::text(runs.phase.kept.as_ref().and_then(|(_, kept)| kept.as_ref().err())),
                 Cell::count((runs.continuous_from > 0).then_some(runs.continuous_from as u64 + 1)),
             ]);
         }

@@ -132,17 +132,26 @@ fn what_is_kept_is_not_written_and_what_is_missing_is_said() {
         size_bytes: 1 << 30,
         written_since_bytes: 7 << 30,
         counted_by: Counter::Kernel,
+        unrecorded_bytes: 0,
+        unit_bytes: 1,
     };
     let found = [(128 << 10, Err("there were discards since run 3".to_string())), (1 << 20, Ok(kept))];
     let study = study(&[Test::Throughput, Test::Latency]);
     assert_eq!(study.precondition_blocks(), [128 << 10, 1 << 20]);
     let study = study.keeping(&found);
     assert_eq!(study.precondition_blocks(), [128 << 10]);
-    assert!(study.purpose().ends_with("at most, preconditioning kept"), "{}", study.purpose());
+    let purpose = study.purpose();
+    assert!(purpose.contains("1GiB of /data, preconditioned by run 12 (1MiB), 1.000 s"), "{purpose}");
+    let anew = self::study(&[Test::Throughput, Test::Latency]);
+    assert_eq!(anew.runs_kept_by(&purpose), [(1 << 20, 12)]);
+    assert_eq!(anew.runs_kept_by(&anew.purpose()), []);
+    let two = purpose.replace("(1MiB)", "(1MiB) and run 9 (128KiB)");
+    assert_eq!(anew.runs_kept_by(&two), [(128 << 10, 9), (1 << 20, 12)]);
+    assert_eq!(anew.runs_kept_by(&purpose.replace("run 12 (1MiB", "run x (1MiB")), []);
     let lines: Vec<String> =
         study.outline().heading.iter().map(|(name, text)| format!("{name}: {text}")).collect();
     assert!(lines.contains(&"Preconditioning: 128KiB: done: there were discards since run 3".to_string()));
-    let kept = "Preconditioning: 1MiB: kept: run 12 of 2026-11-28 wrote 2 times 1GiB; 7GiB written since";
+    let kept = "Preconditioning: 1MiB: kept: run 12 of 2026-11-28 wrote 2 times 1GiB; 7GiB written since, all by runs of the history";
     assert!(lines.contains(&kept.to_string()), "{lines:?}");
     assert!(
         lines.iter().any(|line| line.starts_with("Not PTS: preconditioning with blocks of 1MiB is kept"))
@@ -300,6 +309,8 @@ fn no_device_waits_for_another_before_it_is_prepared_anew() {
             size_bytes: 1 << 30,
             written_since_bytes: 0,
             counted_by: Counter::Kernel,
+            unrecorded_bytes: 0,
+        unit_bytes: 1,
         };
         let study = study(&[Test::Throughput, Test::Latency]);
         let blocks = study.precondition_blocks();

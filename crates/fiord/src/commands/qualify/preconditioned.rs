@@ -6,9 +6,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use fiord_host::{DeviceIdentity, health};
+use fiord_host::{DeviceIdentity, WRITTEN_UNIT_BYTES, health};
 use fiord_lab::StudyTarget;
-use fiord_lab::qualify::{Earlier, FoundDevice, Kept};
+use fiord_lab::qualify::{Earlier, FoundDevice, Kept, Qualify, Span};
 use fiord_lab::several::is_of_several;
 use fiord_report::path::shown;
 use fiord_report::time::iso;
@@ -20,6 +20,9 @@ use fiord_sys::sysfs::Sysfs;
 
 use crate::keep;
 use crate::status::SUCCESS;
+
+/// The kind of such a study in the history.
+const QUALIFY: &str = "qualify";
 
 /// How many places of a device are read, and how much of each.
 const PLACES: u64 = 64;
@@ -33,19 +36,76 @@ pub(super) fn found(target: &StudyTarget, blocks: &[u64]) -> Vec<(u64, Result<Ke
     let now = device(&target.file, target.size_bytes);
     let of = |block_bytes: u64| {
         let now = now.as_ref().map_err(Clone::clone)?;
-        newest(target, block_bytes)?.kept(block_bytes, now)
+        newest(target, block_bytes, None)?.kept(block_bytes, now, false)
     };
     blocks.iter().map(|block_bytes| (*block_bytes, of(*block_bytes))).collect()
 }
 
-/// The newest run that has preconditioned as much of this device with such blocks.
-fn newest(target: &StudyTarget, block_bytes: u64) -> Result<Earlier, String> {
-    let none =
-        || "the history has no complete one of this device, of such blocks and as much of it".to_string();
+/// What is still kept of the preconditioning that a study kept before it was interrupted, by block size and run; of the other
+/// block sizes it kept none.
+///
+/// # Errors
+/// Which evidence is missing now.
+pub(super) fn still(
+    target: &StudyTarget,
+    blocks: &[u64],
+    kept: &[(u64, i64)],
+) -> Result<Vec<(u64, Result<Kept, String>)>, String> {
+    let of = |block_bytes: &u64| {
+        let Some((_, run)) = kept.iter().find(|(block, _)| block == block_bytes) else {
+            return Ok((
+                *block_bytes,
+                Err("the study that goes on has kept none of such blocks".to_string()),
+            ));
+        };
+        let now = || device(&target.file, target.size_bytes);
+        let still =
+            newest(target, *block_bytes, Some(*run)).and_then(|run| run.kept(*block_bytes, &now()?, true));
+        let lost = |why: String| {
+            let name = target.shown();
+            format!(
+                "--resume: {name}: that the preconditioning by run {run} still holds cannot be shown any more: {why}; begin \
+                 anew without --resume"
+            )
+        };
+        Ok((*block_bytes, Ok(still.map_err(lost)?)))
+    };
+    blocks.iter().map(of).collect()
+}
+
+/// The newest study of these targets and options in the history, whatever it kept: which run's preconditioning it kept, by
+/// target and block size. `purpose` is that of the study that keeps these.
+pub(super) fn kept_by_newest(
+    studies: &[(String, Qualify)],
+    purpose: impl Fn(&[Vec<(u64, i64)>]) -> Result<String, String>,
+) -> Result<Option<Vec<Vec<(u64, i64)>>>, String> {
+    let failed = |why: StoreError| why.to_string();
+    let Some(history) = History::open_existing(&keep::place()?).map_err(failed)? else { return Ok(None) };
+    let kind = RunKind::from_name(QUALIFY.to_string());
+    for study in
+        history.list(&Filter::default()).map_err(failed)?.into_iter().filter(|study| study.facts.kind == kind)
+    {
+        let title = study.facts.title;
+        let kept: Vec<_> = studies.iter().map(|(_, study)| study.runs_kept_by(&title)).collect();
+        if title == keep::title_of_study(QUALIFY, &purpose(&kept)?) {
+            return Ok(Some(kept));
+        }
+    }
+    Ok(None)
+}
+
+/// The newest run that has preconditioned as much of this device with such blocks, or the one of this number.
+fn newest(target: &StudyTarget, block_bytes: u64, run: Option<i64>) -> Result<Earlier, String> {
+    let none = || match run {
+        Some(run) => format!("the history has no run {run} that did that to this device"),
+        None => {
+            "the history has no complete one of this device, of such blocks and as much of it".to_string()
+        }
+    };
     let identity = DeviceIdentity::of(&target.file).map_err(|error| error_text(&error))?;
     let failed = |why: StoreError| why.to_string();
     let history = History::open_existing(&keep::place()?).map_err(failed)?.ok_or_else(none)?;
-    let kind = RunKind::from_name("qualify".to_string());
+    let kind = RunKind::from_name(QUALIFY.to_string());
     let is_of_device = |entry: &HistoryEntry| {
         let is_named = |word: &String| {
             let place = format!(" of {word}");
@@ -61,7 +121,8 @@ fn newest(target: &StudyTarget, block_bytes: u64) -> Result<Earlier, String> {
         let is_of_one_device = !is_of_several(&study.facts.title);
         let is_done = |part: &HistoryEntry| {
             let is_here = is_of_one_device || part.facts.targets.contains(&path);
-            part.facts.exit_status == Some(SUCCESS) && is_here
+            let is_asked = run.is_none_or(|run| run == part.id);
+            part.facts.exit_status == Some(SUCCESS) && is_here && is_asked
         };
         for part in
             parts.into_iter().filter(is_done).filter(|part| part.facts.title.contains("preconditioning"))
@@ -70,13 +131,27 @@ fn newest(target: &StudyTarget, block_bytes: u64) -> Result<Earlier, String> {
             let Ok(Some(stored)) = history.load(RunSelector::Id(part.id)) else { continue };
             let Some((_, report)) = stored.printed else { continue };
             let date = iso(part.facts.started_ms, part.facts.utc_offset_s).chars().take(10).collect();
-            let earlier = Earlier { run: part.id, date, report, is_of_one_device };
+            let earlier = Earlier { run: part.id, date, report, is_of_one_device, later: Vec::new() };
             if earlier.has_preconditioned(block_bytes, target.size_bytes) {
-                return Ok(earlier);
+                return Ok(Earlier { later: written_after(&history, part.id).map_err(failed)?, ..earlier });
             }
         }
     }
     Err(none())
+}
+
+/// What was written during the runs of the history after this one.
+fn written_after(history: &History, run: i64) -> Result<Vec<Span>, StoreError> {
+    let mut spans = Vec::new();
+    for entry in history.list(&Filter::default())? {
+        let parts = history.list(&Filter { parent: Some(entry.id), ..Filter::default() })?;
+        for id in parts.iter().map(|part| part.id).chain([entry.id]).filter(|id| *id > run) {
+            // What cannot be read counts as written by others.
+            let Ok(Some(stored)) = history.load(RunSelector::Id(id)) else { continue };
+            spans.extend(stored.printed.iter().flat_map(|(_, report)| Span::all_of(report)));
+        }
+    }
+    Ok(spans)
 }
 
 /// The device at this path, of which so many bytes are used.
@@ -103,6 +178,7 @@ fn device(path: &Path, size_bytes: u64) -> Result<FoundDevice, String> {
         write_sectors: counters.write_sectors,
         discard_ios: counters.discard_ios,
         lifetime_written_bytes: own.and_then(|own| own.log.written_bytes),
+        lifetime_unit_bytes: WRITTEN_UNIT_BYTES,
         places: PLACES as usize,
         zero_places,
     })
