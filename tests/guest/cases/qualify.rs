@@ -3,6 +3,8 @@
 //! Invariant: no other disk of the machine is written.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,22 +15,12 @@ use crate::guest;
 use crate::nvme::{disk, sectors};
 
 /// Eight of its 64 MiB, which are written twice before rounds of two measurements follow.
-const LINE: [&str; 13] = [
-    "qualify",
-    "--trust=off",
-    "--test",
-    "throughput",
-    "--class",
-    "client",
-    "--capacity",
-    "8M",
-    "--time",
-    "50ms",
-    "--rounds",
-    "5",
-    "--json",
-];
+const LINE: [&str; 10] =
+    ["qualify", "--test", "throughput", "--class", "client", "--capacity", "8M", "--time", "50ms", "--json"];
 const PRECONDITIONING_SECTORS: u64 = 2 * (8 << 11);
+
+/// Of the case that is about rounds.
+const ROUNDS: [&str; 2] = ["--trust=off", "--rounds=5"];
 
 /// With more arguments, and a history of this case's own.
 fn qualify(more: &[&str]) -> Command {
@@ -60,7 +52,10 @@ fn a_disk_is_qualified_by_its_serial_number_and_goes_on_after_a_kill() {
     assert_eq!(refused.status.code(), Some(2), "{said}");
     assert!(said.contains("--overwrite=worn is another device") && said.contains("plain"), "{said}");
     assert_eq!(sectors()[1], written);
-    let mut first = qualify(&["--overwrite=plain"]).stdout(Stdio::null()).spawn().expect("fiord runs");
+    let mut first = qualify(&[&ROUNDS[..], &["--overwrite=plain"]].concat())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("fiord runs");
     let since = Instant::now();
     // The first round has begun to write.
     while sectors()[1] - written < PRECONDITIONING_SECTORS + 8 {
@@ -71,7 +66,7 @@ fn a_disk_is_qualified_by_its_serial_number_and_goes_on_after_a_kill() {
     }
     first.kill().expect("it is killed");
     first.wait().expect("it ends");
-    let resumed = ran(&["--overwrite=plain", "--resume"]);
+    let resumed = ran(&[&ROUNDS[..], &["--overwrite=plain", "--resume"]].concat());
     let document: Value = serde_json::from_slice(&resumed.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&resumed.stderr)));
     assert_eq!(
@@ -88,4 +83,74 @@ fn a_disk_is_qualified_by_its_serial_number_and_goes_on_after_a_kill() {
     let rounds = document["rounds"].as_array().expect("a list");
     assert!(rounds.iter().all(|round| round["value"].as_f64() > Some(0.0)), "{document}");
     assert_eq!(others(), before);
+}
+
+/// The boot of the machine, as if it had been started anew.
+struct Boot;
+
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+impl Boot {
+    fn anew() -> Boot {
+        let mut file = fs::File::create("/run/boot-id").expect("it is made");
+        file.write_all(b"00000000-1111-4222-8333-444444444444\n").expect("it is written");
+        let mount = Command::new("mount").args(["--bind", "/run/boot-id", BOOT_ID]).status();
+        assert!(mount.expect("mount runs").success());
+        Boot
+    }
+}
+
+impl Drop for Boot {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(BOOT_ID).status();
+    }
+}
+
+/// Writes behind what the tests use.
+fn written_by_others(bytes: usize) {
+    let file = fs::File::options().write(true).open(disk()).expect("it is opened");
+    file.write_all_at(&vec![1; bytes], 32 << 20).expect("it is written");
+    file.sync_all().expect("it is written back");
+}
+
+#[test]
+fn preconditioning_is_kept_over_a_restart_as_far_as_the_count_of_the_disk_shows() {
+    guest!();
+    let _ = fs::remove_dir_all("/run/qualify-state");
+    // The count is part of the health that a run without --trust=off looks at.
+    let test = |more: &[&str]| {
+        let all = [&["--rounds=1", "--overwrite=plain"], more].concat();
+        let output = ran(&all);
+        let document: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+        document["tests"][0].clone()
+    };
+    assert!(test(&[])["kept_run"].is_null());
+    let keeps = ["--keep-preconditioning"];
+    let within_a_boot = test(&keeps);
+    assert_eq!(
+        (&within_a_boot["kept_run"], &within_a_boot["written_since_counted_by"]),
+        (&2.into(), &"kernel".into())
+    );
+    {
+        let _boot = Boot::anew();
+        let kept = test(&keeps);
+        assert_eq!(
+            (&kept["kept_run"], &kept["written_since_counted_by"]),
+            (&2.into(), &"disk".into()),
+            "{kept}"
+        );
+        assert_eq!(kept["unrecorded_bytes"], 0, "{kept}");
+        // The disk counts in units of 512,000 bytes, which two studies have written more than.
+        let written = kept["written_since_bytes"].as_u64().expect("it is counted");
+        assert!(written > 0 && written.is_multiple_of(512_000), "{kept}");
+    }
+    written_by_others(2 << 20);
+    let _boot = Boot::anew();
+    let anew = test(&keeps);
+    let why = anew["not_kept_because"].as_str().unwrap_or_default();
+    assert!(
+        anew["kept_run"].is_null() && why.contains("were written since run 2 by no run of the history"),
+        "{anew}"
+    );
 }
