@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::common::flash::{Costs, PAGE_BYTES};
 use crate::common::flash_device::Flash;
 use crate::common::schema::assert_documented;
-use crate::common::{Dir, LoopDevice, Ran, finish, signal, start, until};
+use crate::common::{Dir, LoopDevice, Ran, assert_fits_terminal, finish, in_one_line, signal, start, until};
 use crate::qualify::{alone, assert_judged_alike, has_recorded};
 
 const BYTES: u64 = 32 << 20;
@@ -119,4 +119,34 @@ fn a_study_goes_on_after_it_was_killed_in_any_phase() {
         let mut windows = document["rounds"].as_array().unwrap().iter().filter(in_window);
         assert!(windows.all(|row| row["round"].as_u64() >= counts_from), "{document}");
     }
+}
+
+#[test]
+fn one_pass_of_sprandom_precedes_random_tests_and_is_said() {
+    let dir = Dir::new();
+    let flash = need!(Flash::new(&dir, BYTES, COSTS));
+    let (path, device) = (&flash.identity, &flash.device.path);
+    let short = SHORT.replace("throughput", "latency").replace("50ms", "2ms");
+    let line = format!("qualify {short} --rounds 1 --overwrite {path} {device} --sprandom");
+    let refused = dir.run(&line);
+    let said = "8MiB of 32MiB are used, and the flash of all the rest is to spare; write --sprandom=3.60";
+    assert!(refused.assert_status(1).stderr.contains(said), "{refused:?}");
+    dir.run(&format!("{line}=x")).assert_status(1);
+    dir.run(&format!("{line}=0")).assert_status(1);
+    dir.run(&format!("{line} --keep-preconditioning")).assert_status(1);
+    let refused = dir.run(&format!("{}=7%", line.replace("latency", "throughput")));
+    assert!(refused.assert_status(1).stderr.contains("add iops or latency to --test"), "{refused:?}");
+    let job_file = dir.run(&format!("{line}=25% --dry-run")).assert_success().stdout.clone();
+    assert!(job_file.contains("sprandom=1") && job_file.contains("spr_op=0.25"), "{job_file}");
+    let ran = dir.run(&format!("{line}=25%"));
+    assert_fits_terminal(&ran.assert_status(6).stdout);
+    let text = in_one_line(&ran.stdout);
+    assert!(
+        text.contains("Preconditioning latency: one pass of random 4KiB writes over 8MiB, 1.25 times"),
+        "{text}"
+    );
+    assert!(text.contains("Not PTS random tests begin after one pass of sprandom"), "{text}");
+    let document = dir.run(&format!("{line}=25% --json")).json();
+    assert_documented(&document, "qualify");
+    assert_eq!(document["sprandom_spare_share"], 0.25);
 }

@@ -60,6 +60,7 @@ impl Qualify {
             let why = "qualification writes; name a device with --overwrite, or a directory";
             return Err(format!("{}: {why}", target.shown()));
         }
+        settings.sprandom.map_or(Ok(()), |_| suits_sprandom(&target, &settings))?;
         let phases = phase::phases(&target, &settings);
         let steps = phases.iter().take(1).flat_map(round_of).collect();
         let heading = heading(&target, &settings, &phases, &[]);
@@ -136,7 +137,9 @@ impl Qualify {
             .phases
             .iter()
             .filter_map(|phase| phase.kept.as_ref())
-            .filter_map(|(block, kept)| Some(format!("run {} ({})", kept.as_ref().ok()?.run, shown_bytes(*block))))
+            .filter_map(|(block, kept)| {
+                Some(format!("run {} ({})", kept.as_ref().ok()?.run, shown_bytes(*block)))
+            })
             .collect();
         runs.sort_unstable();
         runs.dedup();
@@ -156,6 +159,48 @@ impl Qualify {
         };
         self.precondition_blocks().into_iter().filter_map(run_of).collect()
     }
+}
+
+/// Whether one pass of `sprandom` can precondition this target for some of these tests.
+fn suits_sprandom(target: &StudyTarget, settings: &Settings) -> Result<(), String> {
+    if !settings.tests.iter().any(|test| test.is_random()) {
+        return Err(
+            "--sprandom: none of these tests begins with it; add iops or latency to --test".to_string()
+        );
+    }
+    let at = |key: &str| target.devices.columns.iter().position(|column| column.key == key);
+    let (name, rotational) = (at("name"), at("rotational"));
+    let is_rotating = |row: &&Vec<Cell>| rotational.is_some_and(|number| row[number] == Cell::Flag(true));
+    target.devices.rows.iter().find(is_rotating).map_or(Ok(()), |row| {
+        let name = name.map_or_else(String::new, |number| row[number].shown());
+        Err(format!(
+            "--sprandom: {}: {name} is reported as rotating, which has no flash to bring into an order; leave it out",
+            target.shown()
+        ))
+    })
+}
+
+/// How much the preconditioning of a phase writes.
+fn precondition_bytes(phase: &Phase, target: &StudyTarget, settings: &Settings) -> u64 {
+    match (&phase.precondition, settings.sprandom) {
+        (None, _) => 0,
+        (Some(_), Some(share)) if phase.test.is_random() => (target.size_bytes as f64 * (1.0 + share)) as u64,
+        (Some(_), _) => kept::FILLS * target.size_bytes,
+    }
+}
+
+/// What one pass of `sprandom` is, and what it does not show.
+fn sprandom_line(target: &StudyTarget, settings: &Settings, share: f64) -> String {
+    let tests: Vec<&str> =
+        settings.tests.iter().filter(|test| test.is_random()).map(|test| test.word()).collect();
+    format!(
+        "{}: one pass of random 4KiB writes over {}, {:.2} times as much, in the order of sprandom; right only on a device \
+         that was purged before and has {:.0} % more flash than that. Rounds follow until they are steady, as ever",
+        tests.join(" and "),
+        shown_bytes(target.size_bytes),
+        1.0 + share,
+        100.0 * share
+    )
 }
 
 /// The preparation of a phase, and its first round.
@@ -190,9 +235,8 @@ fn heading(
     phases: &[Phase],
     found: &[(u64, Result<Kept, String>)],
 ) -> Vec<(&'static str, String)> {
-    let fills = phases.iter().filter(|phase| phase.precondition.is_some()).count() as u64;
     let [least, most] = [0, 1].map(|end| phases.iter().map(|phase| time_of(phase)[end]).sum::<Duration>());
-    let written = kept::FILLS * fills * target.size_bytes;
+    let written: u64 = phases.iter().map(|phase| precondition_bytes(phase, target, settings)).sum();
     let mut time = format!("{} to {} of rounds", shown_time(least), shown_time(most));
     if written > 0 {
         let filling = shown_time(Duration::from_secs(written.div_ceil(ESTIMATE_BYTES_PER_S)));
@@ -201,6 +245,7 @@ fn heading(
     let purge = "not done; the specification purges before each test (nvme format, or blkdiscard), and fiord writes \
                  twice the capacity instead";
     let mut lines = vec![("Purge", purge.to_string()), ("Time", time)];
+    lines.extend(settings.sprandom.map(|share| ("Preconditioning", sprandom_line(target, settings, share))));
     let with =
         |block: &u64| if found.len() > 1 { format!("{}: ", shown_bytes(*block)) } else { String::new() };
     lines.extend(found.iter().map(|(block, found)| {
@@ -215,6 +260,11 @@ fn heading(
     let mut differs = Vec::new();
     if !kept.is_empty() {
         differs.push(format!("preconditioning with blocks of {kept} is kept, not repeated before each test"));
+    }
+    if settings.sprandom.is_some() {
+        let why = "random tests begin after one pass of sprandom instead of twice the capacity in sequence, so their \
+                   figures cannot confirm a data sheet";
+        differs.push(why.to_string());
     }
     let active_bytes = target.device_bytes / 100 * u64::from(settings.class.active_percent());
     if target.size_bytes < active_bytes >> 20 << 20 {
@@ -254,13 +304,14 @@ impl Study for Qualify {
     }
 
     fn purpose(&self) -> String {
-        let Settings { tests, class, time, rounds_max, confirmed } = &self.settings;
+        let Settings { tests, class, time, rounds_max, confirmed, sprandom } = &self.settings;
         let block_bytes = self.target.block_bytes;
         let tests: Vec<&str> = tests.iter().map(|test| test.word()).collect();
         let smallest =
             if block_bytes > 512 { format!(" from {}", shown_bytes(block_bytes)) } else { String::new() };
+        let one_pass = sprandom.map_or_else(String::new, |share| format!(", sprandom with {share}"));
         format!(
-            "{} ({}){smallest} in {}steady state on {}, {} for each measurement, {} at most",
+            "{} ({}){smallest} in {}steady state on {}, {} for each measurement, {} at most{one_pass}",
             tests.join(", "),
             class.word(),
             if *confirmed { "confirmed " } else { "" },
@@ -324,6 +375,10 @@ impl Study for Qualify {
             ("measurement_s", Cell::Number(self.settings.time.as_secs_f64(), 3)),
             ("rounds_max", Cell::Count(self.settings.rounds_max as u64)),
             ("until_confirmed", Cell::Flag(self.settings.confirmed)),
+            (
+                "sprandom_spare_share",
+                self.settings.sprandom.map_or(Cell::None, |share| Cell::Number(share, 6)),
+            ),
         ];
         let result = StudyResult {
             table: tables::rows(&runs),

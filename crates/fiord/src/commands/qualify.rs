@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use fiord_lab::qualify::{Class, Qualify, Settings, Test};
 use fiord_lab::{Repeat, Several, Study, StudyTarget};
+use fiord_report::table::shown_bytes;
 use fiord_session::study::overwrite::overwritten;
 use fiord_session::study::scratch::ScratchFiles;
 use fiord_session::study::target::{self, Space};
@@ -70,6 +71,20 @@ pub(super) struct Options {
     /// to have been done (docs/qualify.md)
     #[arg(long)]
     keep_preconditioning: bool,
+    /// Before iops and latency write once in the order of
+    /// sprandom, for flash of this share beyond what is
+    /// used, instead of twice in sequence: for a purged
+    /// SSD, and not by the specification [default if
+    /// empty: 0.15]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        num_args = 0..=1,
+        require_equals = true,
+        conflicts_with = "keep_preconditioning",
+        value_parser = spare_share
+    )]
+    sprandom: Option<Option<f64>>,
     /// Continue where the same command was interrupted
     #[arg(long, conflicts_with_all = ["dry_run", "no_history"])]
     resume: bool,
@@ -110,6 +125,17 @@ fn capacity(text: &str) -> Result<Capacity, String> {
     percent.map(Capacity::Percent).ok_or_else(|| format!("{text:?} is no share; write 1% to 100%"))
 }
 
+fn spare_share(text: &str) -> Result<f64, String> {
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse(),
+    };
+    share
+        .ok()
+        .filter(|share| *share > 0.0 && *share <= 100.0)
+        .ok_or_else(|| format!("{text:?} is no share of flash to spare; write 7%, or 0.07"))
+}
+
 fn test(text: &str) -> Result<Test, String> {
     Test::ALL.into_iter().find(|test| test.word() == text).ok_or_else(|| {
         let words = Test::ALL.map(Test::word).join(", ");
@@ -142,6 +168,7 @@ impl Invocation for Options {
         let mut targets = target::all(&places, |path| self.target(path))?;
         let mut studies: Vec<(String, Qualify)> = Vec::new();
         for (target, scratch) in &mut targets {
+            self.knows_spare_flash(target)?;
             let study = Qualify::new(target.clone(), self.settings())?;
             let keeps = self.keep_preconditioning && !self.resume;
             let blocks = if keeps { study.precondition_blocks() } else { Vec::new() };
@@ -180,7 +207,8 @@ fn still_kept(
     targets: &[&StudyTarget],
 ) -> Result<Vec<(String, Qualify)>, String> {
     let purpose = |kept: &[Vec<(u64, i64)>]| {
-        let of = studies.iter().zip(kept).map(|((name, study), kept)| (name.clone(), study.clone().naming(kept)));
+        let of =
+            studies.iter().zip(kept).map(|((name, study), kept)| (name.clone(), study.clone().naming(kept)));
         Ok(whole(of.collect())?.purpose())
     };
     let kept = preconditioned::kept_by_newest(&studies, purpose)?;
@@ -228,7 +256,23 @@ impl Options {
             time: self.time.unwrap_or(time),
             rounds_max: self.rounds.map_or(rounds, |rounds| rounds as usize),
             confirmed: self.confirmed,
+            sprandom: self.sprandom.map(|share| share.unwrap_or(Settings::SPARE_SHARE)),
         }
+    }
+
+    /// What is not used of a device is flash to spare as well, so that the default is that of a whole one.
+    fn knows_spare_flash(&self, target: &StudyTarget) -> Result<(), String> {
+        let StudyTarget { size_bytes, device_bytes, .. } = *target;
+        if self.sprandom != Some(None) || size_bytes >= device_bytes >> 20 << 20 {
+            return Ok(());
+        }
+        let share = device_bytes as f64 * (1.0 + Settings::SPARE_SHARE) / size_bytes as f64 - 1.0;
+        let [used, all] = [size_bytes, device_bytes].map(shown_bytes);
+        Err(format!(
+            "--sprandom: {}: {used} of {all} are used, and the flash of all the rest is to spare; write --sprandom={share:.2}, \
+             or --capacity=100%",
+            target.shown()
+        ))
     }
 
     /// The studies with what is recorded of them.

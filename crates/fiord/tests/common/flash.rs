@@ -194,6 +194,54 @@ mod tests {
         assert_eq!(amplification(&mut model, &mut random, burst as u64).to_bits(), 1.0_f64.to_bits());
     }
 
+    /// The pages that a job of fiord's writes, in its order.
+    fn pages_of(job: &str) -> Vec<u64> {
+        let dir = crate::common::Dir::new();
+        let line = format!("--name=p --ioengine=null --filename=f --size=32M --write_iolog=log {job}");
+        dir.run(&line).assert_success();
+        let log = std::fs::read_to_string(dir.join("log")).unwrap();
+        let mut words = log.split_whitespace();
+        let offset = |word: &str| word.parse::<u64>().unwrap();
+        std::iter::from_fn(|| {
+            words.find(|word| *word == "write")?;
+            let (offset, length) = (offset(words.next()?), offset(words.next()?));
+            Some(offset / PAGE_BYTES..(offset + length) / PAGE_BYTES)
+        })
+        .flatten()
+        .collect()
+    }
+
+    #[test]
+    fn one_pass_of_sprandom_leaves_it_as_random_overwrites_do() {
+        // What random writes of a quarter of the capacity cost, after a purge and these jobs.
+        let after = |jobs: &[&str], more_pages: u64| {
+            let (mut model, mut random) = (Model::new(PAGES * PAGE_BYTES, COSTS), Random::new(5));
+            for page in jobs.iter().flat_map(|job| pages_of(job)) {
+                model.write(page);
+            }
+            let pages = model.written();
+            for _ in 0..more_pages {
+                model.write(random.below(PAGES));
+            }
+            (amplification(&mut model, &mut random, PAGES / 4), pages)
+        };
+        let (steady, _) = after(&[], 16 * PAGES);
+        let sequence = "--rw=write --bs=128k --loops=2";
+        let one_pass = "--rw=randwrite --bs=4k --iodepth=32 --sprandom=1 --spr_op=0.125";
+        let (twice, written) = after(&[sequence], 0);
+        assert_eq!(written, 2 * PAGES);
+        let (once, written) = after(&[one_pass], 0);
+        assert_eq!(written, PAGES * 9 / 8);
+        let (unpurged, _) = after(&[sequence, one_pass], 0);
+        let (wrong, _) = after(&["--rw=randwrite --bs=4k --iodepth=32 --sprandom=1 --spr_op=0.5"], 0);
+        println!(
+            "amplification: {steady:.2} steady, {once:.2} after sprandom, {twice:.2} after twice in sequence, {unpurged:.2} \
+             after sprandom without a purge, {wrong:.2} after sprandom with a wrong share"
+        );
+        assert!((once / steady - 1.0).abs() < 0.1, "{once} {steady}");
+        assert!(twice < 0.8 * steady, "{twice} {steady}");
+    }
+
     #[test]
     fn the_same_writes_cost_the_same_and_costs_may_grow() {
         let [one, two] = [(); 2].map(|()| {

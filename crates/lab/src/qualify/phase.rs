@@ -156,17 +156,35 @@ struct Maker<'a> {
 impl Maker<'_> {
     /// Writes twice the capacity in sequence.
     fn precondition(&self, name: &str, block_bytes: u64) -> Step {
-        let target = self.target;
-        let (block, fills) = (block_bytes.to_string(), FILLS.to_string());
-        let options = [
-            (job::Access::rw, "write"),
+        self.fill(name, "write", block_bytes, &[(job::General::loops, FILLS.to_string())])
+    }
+
+    /// Writes before a random test what brings the device near to its steady state.
+    fn precondition_random(&self, test: Test) -> Step {
+        let Some(share) = self.settings.sprandom else {
+            return self.precondition(test.word(), PRECONDITION_BLOCK);
+        };
+        let order = [(job::Access::sprandom, "1".to_string()), (job::Access::spr_op, share.to_string())];
+        self.fill(test.word(), "randwrite", JUDGED_BLOCK.max(self.target.block_bytes), &order)
+    }
+
+    /// Writes what the tests use.
+    fn fill(
+        &self,
+        name: &str,
+        rw: &str,
+        block_bytes: u64,
+        order: &[(&'static fiord_options::Spec, String)],
+    ) -> Step {
+        let (target, block) = (self.target, block_bytes.to_string());
+        let before = [
+            (job::Access::rw, rw),
             (job::Blocks::bs, block.as_str()),
             (job::Queue::iodepth, SEQUENTIAL_DEPTH),
-            (job::General::loops, fills.as_str()),
-            (job::Buffers::refill_buffers, "1"),
-            (job::Files::end_fsync, "1"),
         ];
-        let section = Section::new("precondition").with(target.settings(target.engine)).with(options);
+        let after = [(job::Buffers::refill_buffers, "1"), (job::Files::end_fsync, "1")];
+        let section = Section::new("precondition").with(target.settings(target.engine)).with(before);
+        let section = section.with(order.iter().cloned()).with(after);
         let name = format!("{name}: preconditioning");
         Step::measure(name, vec![section], Duration::ZERO).on(target.file.clone())
     }
@@ -222,7 +240,7 @@ impl Maker<'_> {
                 points.push(point);
             }
         }
-        self.steady(test, test.word().to_string(), PRECONDITION_BLOCK, points, measure)
+        self.steady(test, test.word().to_string(), self.precondition_random(test), points, measure)
     }
 
     fn throughput(&self, block_bytes: u64) -> Phase {
@@ -232,7 +250,8 @@ impl Maker<'_> {
         };
         let points = [(100, "read"), (0, "write")].map(point).to_vec();
         let name = format!("throughput {}", shown_bytes(block_bytes));
-        self.steady(Test::Throughput, name, block_bytes, points, Measure::MibPerS)
+        let precondition = self.precondition(&name, block_bytes);
+        self.steady(Test::Throughput, name, precondition, points, Measure::MibPerS)
     }
 
     fn until_steady(&self) -> End {
@@ -243,12 +262,11 @@ impl Maker<'_> {
         &self,
         test: Test,
         name: String,
-        block_bytes: u64,
+        precondition: Step,
         points: Vec<Point>,
         measure: Measure,
     ) -> Phase {
-        let end = self.until_steady();
-        let precondition = Some(self.precondition(&name, block_bytes));
+        let (end, precondition) = (self.until_steady(), Some(precondition));
         Phase { test, precondition, kept: None, name, points, measure, end }
     }
 

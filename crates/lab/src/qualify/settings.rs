@@ -33,6 +33,11 @@ impl Test {
         Test::IdleRecovery,
     ];
 
+    /// Whether `sprandom` can precondition for it.
+    pub fn is_random(self) -> bool {
+        matches!(self, Test::Iops | Test::Latency)
+    }
+
     /// Its name on the command line.
     pub fn word(self) -> &'static str {
         match self {
@@ -86,11 +91,16 @@ pub struct Settings {
     pub rounds_max: usize,
     /// Whether a test goes on until it is confirmed as well that its drift is small.
     pub confirmed: bool,
+    /// Whether random tests are preconditioned by one pass of `sprandom`, on a device with this share of flash to spare.
+    pub sprandom: Option<f64>,
 }
 
 impl Settings {
     /// How long a measurement takes by the specification.
     pub const TIME: Duration = Duration::from_secs(60);
+
+    /// The share of flash to spare if nothing else is known: that of the option `spr_op`.
+    pub const SPARE_SHARE: f64 = 0.15;
 
     /// After how many rounds a test ends by the specification.
     pub const ROUNDS_MAX: usize = 25;

@@ -16,6 +16,7 @@ fn study(tests: &[Test]) -> Qualify {
         time: Duration::from_secs(1),
         rounds_max: 25,
         confirmed: false,
+        sprandom: None,
     };
     Qualify::new(target(), settings).unwrap()
 }
@@ -161,6 +162,36 @@ fn what_is_kept_is_not_written_and_what_is_missing_is_said() {
     let written: Vec<&String> = names.iter().filter(|name| name.contains("preconditioning")).collect();
     assert_eq!(written, ["throughput 128KiB: preconditioning", "latency: preconditioning"]);
     assert_eq!(names.len(), 2 + 2 * 5 * 2 + 5 * 9);
+}
+
+#[test]
+fn one_pass_of_sprandom_is_for_random_tests_on_flash() {
+    let with = |tests: &[Test], target: StudyTarget| {
+        Qualify::new(target, Settings { sprandom: Some(0.25), ..study(tests).settings })
+    };
+    let study = with(&[Test::Iops, Test::Throughput], target()).unwrap();
+    assert_eq!(
+        settings(&study.steps()[0]),
+        "[precondition] size=1073741824 direct=1 randrepeat=0 group_reporting=1 ioengine=io_uring stonewall=1 rw=randwrite \
+         bs=4096 iodepth=32 sprandom=1 spr_op=0.25 refill_buffers=1 end_fsync=1"
+    );
+    let throughput = study.phases[1].precondition.as_ref().unwrap();
+    assert!(settings(throughput).contains("rw=write bs=131072"), "{}", settings(throughput));
+    assert!(study.purpose().ends_with("25 rounds at most, sprandom with 0.25"), "{}", study.purpose());
+    let lines: Vec<String> =
+        study.outline().heading.iter().map(|(name, text)| format!("{name}: {text}")).collect();
+    assert!(
+        lines[1].contains("and 5.25GiB of preconditioning"),
+        "once 1.25 and twice 2 times 1 GiB: {lines:?}"
+    );
+    let said = "Preconditioning: iops: one pass of random 4KiB writes over 1GiB, 1.25 times as much, in the order of sprandom";
+    assert!(lines[2].starts_with(said), "{lines:?}");
+    assert!(lines[3].starts_with("Not PTS: random tests begin after one pass of sprandom"), "{lines:?}");
+    let refused = |tests: &[Test], target: StudyTarget| with(tests, target).err().unwrap_or_default();
+    assert!(refused(&[Test::Throughput], target()).contains("add iops or latency"));
+    let mut rotating = target();
+    rotating.devices.rows[0][4] = Cell::Flag(true);
+    assert!(refused(&[Test::Latency], rotating).contains("/data: sda is reported as rotating"));
 }
 
 #[test]
@@ -310,7 +341,7 @@ fn no_device_waits_for_another_before_it_is_prepared_anew() {
             written_since_bytes: 0,
             counted_by: Counter::Kernel,
             unrecorded_bytes: 0,
-        unit_bytes: 1,
+            unit_bytes: 1,
         };
         let study = study(&[Test::Throughput, Test::Latency]);
         let blocks = study.precondition_blocks();
