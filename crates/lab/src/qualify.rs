@@ -32,9 +32,10 @@ use window::WINDOW_ROUNDS;
 pub use kept::{Earlier, FoundDevice, Kept, Span};
 pub use settings::{Class, Settings, Test};
 
-/// What is before the runs whose preconditioning is kept in a purpose, and between two of them.
+/// What is before the runs whose preconditioning is kept in a purpose, between two of them, and before each.
 const KEPT_BY: &str = ", preconditioned by ";
 const AND: &str = " and ";
+const RUN: &str = "run ";
 
 /// The rate at which the time of preconditioning is estimated.
 const ESTIMATE_BYTES_PER_S: u64 = 1 << 30;
@@ -138,7 +139,7 @@ impl Qualify {
             .iter()
             .filter_map(|phase| phase.kept.as_ref())
             .filter_map(|(block, kept)| {
-                Some(format!("run {} ({})", kept.as_ref().ok()?.run, shown_bytes(*block)))
+                Some(format!("{RUN}{} ({})", kept.as_ref().ok()?.run, shown_bytes(*block)))
             })
             .collect();
         runs.sort_unstable();
@@ -151,13 +152,20 @@ impl Qualify {
     pub fn runs_kept_by(&self, purpose: &str) -> Vec<(u64, i64)> {
         let place = self.part_of_target();
         let after = |(at, _): (usize, &str)| purpose[at + place.len()..].strip_prefix(KEPT_BY);
-        let Some(runs) = purpose.match_indices(&place).find_map(after) else { return Vec::new() };
-        let run_of = |block: u64| {
-            let end = format!(" ({})", shown_bytes(block));
-            let (before, _) = runs.split_once(&end)?;
-            Some((block, before.rsplit_once("run ").map_or(before, |(_, run)| run).parse().ok()?))
-        };
-        self.precondition_blocks().into_iter().filter_map(run_of).collect()
+        let Some(mut rest) = purpose.match_indices(&place).find_map(after) else { return Vec::new() };
+        let blocks = self.precondition_blocks();
+        let mut kept = Vec::new();
+        // Another target may follow.
+        while let Some((run, (block, after))) = rest
+            .strip_prefix(RUN)
+            .and_then(|run| run.split_once(" ("))
+            .and_then(|(run, block)| Some((run.parse().ok()?, block.split_once(')')?)))
+        {
+            kept.extend(blocks.iter().find(|known| shown_bytes(**known) == block).map(|known| (*known, run)));
+            rest = after.strip_prefix(AND).unwrap_or_default();
+        }
+        kept.sort_unstable();
+        kept
     }
 }
 

@@ -206,18 +206,19 @@ fn still_kept(
     studies: Vec<(String, Qualify)>,
     targets: &[&StudyTarget],
 ) -> Result<Vec<(String, Qualify)>, String> {
-    let purpose = |kept: &[Vec<(u64, i64)>]| {
+    let purpose = |kept: &[preconditioned::KeptRuns]| {
         let of =
             studies.iter().zip(kept).map(|((name, study), kept)| (name.clone(), study.clone().naming(kept)));
         Ok(whole(of.collect())?.purpose())
     };
     let kept = preconditioned::kept_by_newest(&studies, purpose)?;
     let Some(kept) = kept else { return Ok(studies) };
-    let of = |(((name, study), target), kept): (((String, Qualify), &&StudyTarget), Vec<(u64, i64)>)| {
+    let mut still = Vec::new();
+    for (((name, study), target), kept) in studies.into_iter().zip(targets).zip(kept) {
         let found = preconditioned::still(target, &study.precondition_blocks(), &kept)?;
-        Ok((name, study.keeping(&found)))
-    };
-    studies.into_iter().zip(targets).zip(kept).map(of).collect()
+        still.push((name, study.keeping(&found)));
+    }
+    Ok(still)
 }
 
 impl Options {

@@ -142,12 +142,14 @@ fn what_is_kept_is_not_written_and_what_is_missing_is_said() {
     let study = study.keeping(&found);
     assert_eq!(study.precondition_blocks(), [128 << 10]);
     let purpose = study.purpose();
-    assert!(purpose.contains("1GiB of /data, preconditioned by run 12 (1MiB), 1.000 s"), "{purpose}");
+    assert!(purpose.contains("1GiB of /data, preconditioned by run 12 (1MiB), 1 s for"), "{purpose}");
     let anew = self::study(&[Test::Throughput, Test::Latency]);
     assert_eq!(anew.runs_kept_by(&purpose), [(1 << 20, 12)]);
     assert_eq!(anew.runs_kept_by(&anew.purpose()), []);
     let two = purpose.replace("(1MiB)", "(1MiB) and run 9 (128KiB)");
     assert_eq!(anew.runs_kept_by(&two), [(128 << 10, 9), (1 << 20, 12)]);
+    let other = format!("{purpose}; the same on 1GiB of /other, preconditioned by run 14 (128KiB), in turn");
+    assert_eq!(anew.runs_kept_by(&other), [(1 << 20, 12)]);
     assert_eq!(anew.runs_kept_by(&purpose.replace("run 12 (1MiB", "run x (1MiB")), []);
     let lines: Vec<String> =
         study.outline().heading.iter().map(|(name, text)| format!("{name}: {text}")).collect();

@@ -24,12 +24,18 @@ use crate::status::SUCCESS;
 /// The kind of such a study in the history.
 const QUALIFY: &str = "qualify";
 
+/// Of each block size what is kept, or which evidence is missing.
+pub(super) type Found = Vec<(u64, Result<Kept, String>)>;
+
+/// Runs whose preconditioning a study kept, each with its block size.
+pub(super) type KeptRuns = Vec<(u64, i64)>;
+
 /// How many places of a device are read, and how much of each.
 const PLACES: u64 = 64;
 const PLACE_BYTES: usize = 4096;
 
 /// What is kept of the preconditioning of a device with blocks of each of these sizes, or which evidence is missing.
-pub(super) fn found(target: &StudyTarget, blocks: &[u64]) -> Vec<(u64, Result<Kept, String>)> {
+pub(super) fn found(target: &StudyTarget, blocks: &[u64]) -> Found {
     if blocks.is_empty() {
         return Vec::new();
     }
@@ -46,11 +52,7 @@ pub(super) fn found(target: &StudyTarget, blocks: &[u64]) -> Vec<(u64, Result<Ke
 ///
 /// # Errors
 /// Which evidence is missing now.
-pub(super) fn still(
-    target: &StudyTarget,
-    blocks: &[u64],
-    kept: &[(u64, i64)],
-) -> Result<Vec<(u64, Result<Kept, String>)>, String> {
+pub(super) fn still(target: &StudyTarget, blocks: &[u64], kept: &[(u64, i64)]) -> Result<Found, String> {
     let of = |block_bytes: &u64| {
         let Some((_, run)) = kept.iter().find(|(block, _)| block == block_bytes) else {
             return Ok((
@@ -77,8 +79,8 @@ pub(super) fn still(
 /// target and block size. `purpose` is that of the study that keeps these.
 pub(super) fn kept_by_newest(
     studies: &[(String, Qualify)],
-    purpose: impl Fn(&[Vec<(u64, i64)>]) -> Result<String, String>,
-) -> Result<Option<Vec<Vec<(u64, i64)>>>, String> {
+    purpose: impl Fn(&[KeptRuns]) -> Result<String, String>,
+) -> Result<Option<Vec<KeptRuns>>, String> {
     let failed = |why: StoreError| why.to_string();
     let Some(history) = History::open_existing(&keep::place()?).map_err(failed)? else { return Ok(None) };
     let kind = RunKind::from_name(QUALIFY.to_string());

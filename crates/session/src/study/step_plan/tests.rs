@@ -66,7 +66,8 @@ fn studies(path: &Path, writable: bool) -> Vec<Box<dyn Study>> {
     ];
     if writable {
         let (tests, class) = (Test::ALL.to_vec(), Class::Enterprise);
-        let settings = qualify::Settings { tests, class, time, rounds_max: 25, confirmed: false };
+        let settings =
+            qualify::Settings { tests, class, time, rounds_max: 25, confirmed: false, sprandom: None };
         studies.push(Box::new(Qualify::new(target.clone(), settings).unwrap().with_all_steps()));
     }
     let checks = PROFILES
