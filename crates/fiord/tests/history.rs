@@ -169,6 +169,48 @@ fn runs_are_deleted_by_number_by_age_and_all_at_once() {
 }
 
 #[test]
+fn a_policy_keeps_the_newest_runs_from_then_on() {
+    let home = Home::new();
+    let keep = |line: &str| {
+        let document = home.run(&format!("history --json {line}")).assert_success().json();
+        assert_documented(&document, if line.contains("--dry-run") { "history" } else { "history-keep" });
+        document
+    };
+    let listed = || home.runs().iter().map(|run| run["id"].as_u64().unwrap()).collect::<Vec<_>>();
+    assert_eq!(keep("--keep=3 --dry-run")["keep"], "3");
+    assert!(!home.state().exists(), "a dry run makes no history");
+    home.run(&format!("--tag=before {JOB}")).assert_success();
+    (0..4).for_each(|_| drop(home.run(JOB)));
+    let would = keep("--keep=2 --dry-run");
+    assert_eq!(would["runs"].as_array().unwrap().iter().map(|run| &run["id"]).collect::<Vec<_>>(), [3, 2]);
+    let text = home.run("history --keep=2 --dry-run").assert_success().stdout.clone();
+    assert_fits_terminal(&text);
+    assert!(text.starts_with("ID") && text.ends_with("2 runs would be deleted\n"), "{text}");
+    assert_eq!(listed(), [5, 4, 3, 2, 1]);
+
+    assert_eq!(keep("--keep=2"), serde_json::json!({"keep": "2", "forgotten": 2}));
+    assert_eq!(listed(), [5, 4, 1], "the newest of a name stays");
+    home.run(JOB).assert_success();
+    assert_eq!(listed(), [6, 5, 1]);
+    assert_eq!(home.run("history --json").json()["keep"], "2");
+    assert!(home.run("history").stdout.ends_with("\n\nThe newest 2 runs are kept.\n"));
+    let aged = home.run("history --keep=30d").assert_success().stdout.clone();
+    assert_eq!(aged, "Runs are kept for 30d. 0 runs deleted\n");
+    assert_eq!(keep("--keep=all"), serde_json::json!({"keep": null, "forgotten": 0}));
+    (0..3).for_each(|_| drop(home.run(JOB)));
+    assert_eq!(listed(), [9, 8, 7, 6, 5, 1]);
+    for (line, why) in [
+        ("history --keep=0", "write 1"),
+        ("history --keep=soon", "write 30d"),
+        ("history --dry-run", "--keep"),
+        ("history --keep=5 --target=/mnt", "--target"),
+    ] {
+        home.run(line).assert_status(1).assert_prints(&[why]);
+    }
+    assert_eq!(listed().len(), 6);
+}
+
+#[test]
 fn concurrent_runs_are_all_recorded() {
     let home = Home::new();
     let running: Vec<_> = (0..16).map(|_| start(home.command(JOB))).collect();

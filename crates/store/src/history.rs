@@ -20,6 +20,7 @@ use crate::headline::Headline;
 use crate::record::{
     Conclusion, Draft, Filter, HistoryEntry, Printed, RunFacts, RunKind, RunSelector, Stored,
 };
+use crate::retention::{self, AT_ONCE, Retention};
 use crate::schema;
 
 /// How long to wait for another fiord that is writing.
@@ -28,6 +29,9 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Length of the write-ahead log from which a writer moves it to the database, which waits for the disk. Opening the
 /// history reads the whole log.
 const LOG_BYTES_MAX: u64 = 1 << 20;
+
+/// How many pages a run frees at most, for which others wait that store a run.
+const PAGES_AT_ONCE: u32 = 256;
 
 /// An open history.
 #[derive(Debug)]
@@ -72,6 +76,9 @@ impl History {
         };
         let measured = draft.printed.map(encoded).transpose()?;
         let id = self.write(|transaction| insert(transaction, draft, measured.as_ref()))?;
+        if draft.facts.parent.is_none() {
+            self.delete_expired(id, draft.facts.started_ms.saturating_add(draft.facts.elapsed_ms));
+        }
         let mut log = self.path.clone().into_os_string();
         log.push("-wal");
         if std::fs::metadata(log).is_ok_and(|log| log.len() > LOG_BYTES_MAX) {
@@ -207,6 +214,59 @@ impl History {
         Ok(removed as u64)
     }
 
+    /// Its policy; `None` if all runs are kept.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn retention(&self) -> Result<Option<Retention>, StoreError> {
+        retention::policy(&self.connection).map_err(|cause| self.error(cause))
+    }
+
+    /// The runs and studies that this policy would delete now, oldest first.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn expired(&self, policy: Retention, now_ms: u64) -> Result<Vec<i64>, StoreError> {
+        retention::expired(&self.connection, policy, now_ms, None, None).map_err(|cause| self.error(cause))
+    }
+
+    /// Makes this its policy, and deletes what it does not keep; returns how many, parts of studies not counted.
+    ///
+    /// # Errors
+    /// It cannot be written; then some may be left, which later runs delete.
+    pub fn retain(&mut self, policy: Option<Retention>, now_ms: u64) -> Result<u64, StoreError> {
+        self.write(|transaction| retention::set(transaction, policy))?;
+        let mut deleted = 0;
+        loop {
+            let more = self.write(|transaction| retention::delete(transaction, now_ms, None))?;
+            deleted += more as u64;
+            if more < AT_ONCE {
+                break;
+            }
+        }
+        self.shrink();
+        Ok(deleted)
+    }
+
+    /// Deletes by the policy after a run was stored. It waits for no other fiord, and its errors are none of the run: a later
+    /// one does what was left.
+    fn delete_expired(&mut self, stored: i64, now_ms: u64) {
+        let Ok(Some(_)) = self.retention() else { return };
+        if self.connection.busy_timeout(Duration::ZERO).is_ok() {
+            let deleted = self.write(|transaction| retention::delete(transaction, now_ms, Some(stored)));
+            if deleted.is_ok_and(|count| count > 0) && self.is_mostly_free() {
+                self.free_pages(PAGES_AT_ONCE);
+            }
+        }
+        let _ = self.connection.busy_timeout(BUSY_TIMEOUT);
+    }
+
+    /// Whether so much of it is unused that later runs do not soon need it.
+    fn is_mostly_free(&self) -> bool {
+        let count = |name| self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        matches!((count("freelist_count"), count("page_count")), (Ok(free), Ok(all)) if free > all / 4)
+    }
+
     pub(crate) fn write<T>(
         &mut self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, Cause>,
@@ -225,16 +285,21 @@ impl History {
 
     /// Returns the space of deleted runs to the file system.
     fn shrink(&self) {
+        self.free_pages(0);
+        self.empty_log();
+    }
+
+    /// Frees at most so many unused pages; 0: all. If another fiord is busy, later runs use them.
+    fn free_pages(&self, count_max: u32) {
         let free = || -> rusqlite::Result<()> {
-            let mut statement = self.connection.prepare("PRAGMA incremental_vacuum")?;
+            let mut statement =
+                self.connection.prepare(&format!("PRAGMA incremental_vacuum({count_max})"))?;
             let mut pages = statement.query([])?;
             // Each row frees one more page; pages whose rows are not fetched are not freed.
             while pages.next()?.is_some() {}
             Ok(())
         };
-        // If this fails, another fiord is busy, and later runs use the space.
         let _ = free();
-        self.empty_log();
     }
 
     /// Moves the write-ahead log to the database. If another fiord is busy, the next one does it.

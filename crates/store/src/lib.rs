@@ -12,6 +12,7 @@ mod history;
 mod import;
 mod location;
 mod record;
+mod retention;
 mod schema;
 
 pub use encoding::{checksum, decode, encode, seal};
@@ -23,3 +24,4 @@ pub use location::{default_path, state_path};
 pub use record::{
     Conclusion, Draft, Filter, HistoryEntry, Printed, RunFacts, RunKind, RunSelector, Stored, check_tag,
 };
+pub use retention::Retention;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use fiord_report::RunReport;
 use fiord_store::{
-    Cause, Conclusion, Draft, Filter, Headline, History, Printed, RunFacts, RunKind, RunSelector,
+    Cause, Conclusion, Draft, Filter, Headline, History, Printed, Retention, RunFacts, RunKind, RunSelector,
 };
 use rusqlite::Connection;
 
@@ -338,4 +338,121 @@ fn the_write_ahead_log_is_on() {
     let database = Connection::open(place.file()).unwrap();
     let mode: String = database.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
+}
+
+#[test]
+fn a_policy_deletes_what_is_older_or_more_and_spares_what_is_still_needed() {
+    const DAY_MS: u64 = 86_400_000;
+    let place = TempHistory::new();
+    let mut history = place.history();
+    let at = |day: u64, title: &str| RunFacts { started_ms: day * DAY_MS, ..facts(title) };
+    let named = |day, tag: &str| run(RunFacts { tag: Some(tag.to_owned()), ..at(day, tag) });
+    let [abandoned, active] = [9, 38].map(|last_part| {
+        let facts = RunFacts { exit_status: None, ..at(1, "never ended") };
+        let id = history.keep(&Draft { facts, ..study("") }).unwrap();
+        history.keep(&run(RunFacts { parent: Some(id), ..at(last_part, "part") })).unwrap();
+        id
+    });
+    let [first_tagged, tagged] = [2, 3].map(|day| history.keep(&named(day, "before")).unwrap());
+    let plain: Vec<i64> = (4..=40).map(|day| history.keep(&run(at(day, "plain"))).unwrap()).collect();
+
+    let now_ms = 40 * DAY_MS;
+    let month = Retention::Age { ms: 30 * DAY_MS };
+    let expired = history.expired(month, now_ms).unwrap();
+    let expected: Vec<i64> = [abandoned, first_tagged].into_iter().chain(plain[..6].to_vec()).collect();
+    assert_eq!(expired, expected, "oldest first; none is deleted yet");
+    assert_eq!(history.retention().unwrap(), None);
+    assert_eq!(history.retain(Some(month), now_ms).unwrap(), 8);
+    assert_eq!(history.retention().unwrap(), Some(month));
+    assert_eq!(ids(&history, &Filter { parent: Some(abandoned), ..Filter::default() }), [0; 0]);
+    assert_eq!(ids(&history, &Filter { parent: Some(active), ..Filter::default() }), [active + 1]);
+
+    // What is stored later deletes by the time of its end, but never itself.
+    history.keep(&run(at(41, "next"))).unwrap();
+    assert!(!ids(&history, &Filter::default()).contains(&plain[6]));
+    assert_eq!(history.retain(Some(Retention::Runs(1)), now_ms).unwrap(), 29);
+    let last = history.keep(&run(at(0, "by a clock that was set back"))).unwrap();
+    assert_eq!(ids(&history, &Filter::default()), [last, tagged, active]);
+
+    assert_eq!(history.retain(None, now_ms).unwrap(), 0);
+    for _ in 0..3 {
+        history.keep(&run(facts("kept"))).unwrap();
+    }
+    assert_eq!((history.retention().unwrap(), ids(&history, &Filter::default()).len()), (None, 6));
+}
+
+#[test]
+fn a_history_with_a_policy_keeps_the_schema_that_older_versions_read() {
+    let place = TempHistory::new();
+    let tables = || {
+        let database = Connection::open(place.file()).unwrap();
+        let version: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        let count = "SELECT count(*) FROM sqlite_schema WHERE type = 'table'";
+        (version, database.query_row(count, [], |row| row.get::<_, i64>(0)).unwrap())
+    };
+    place.history().keep(&run(facts("one"))).unwrap();
+    let before = tables();
+    place.history().retain(Some(Retention::Runs(3)), 0).unwrap();
+    assert_eq!(tables(), (before.0, before.1 + 1));
+    place.history().retain(None, 0).unwrap();
+    assert_eq!(tables(), before);
+}
+
+#[test]
+fn a_run_is_stored_even_if_nothing_can_be_deleted() {
+    let place = TempHistory::new();
+    let mut history = place.history();
+    history.retain(Some(Retention::Runs(1)), 0).unwrap();
+    let refuses = "CREATE TRIGGER refuses BEFORE DELETE ON run BEGIN SELECT RAISE(ABORT, 'no'); END";
+    Connection::open(place.file()).unwrap().execute_batch(refuses).unwrap();
+    for _ in 0..5 {
+        history.keep(&run(facts("one"))).unwrap();
+    }
+    assert_eq!(ids(&history, &Filter::default()).len(), 5);
+    assert!(history.retain(Some(Retention::Runs(1)), 0).is_err());
+    Connection::open(place.file()).unwrap().execute_batch("DROP TRIGGER refuses").unwrap();
+    history.keep(&run(facts("one"))).unwrap();
+    assert_eq!(ids(&history, &Filter::default()).len(), 1, "a later run makes up for it");
+}
+
+#[test]
+fn a_history_with_a_policy_does_not_grow_and_returns_its_space() {
+    let place = TempHistory::new();
+    for _ in 0..400 {
+        place.history().keep(&run(facts("one"))).unwrap();
+    }
+    let many = place.bytes();
+    place.history().retain(Some(Retention::Runs(10)), 0).unwrap();
+    let few = place.bytes();
+    assert!(few < many / 10, "{few} of {many} bytes");
+    let sizes: Vec<u64> = (0..400)
+        .map(|_| {
+            place.history().keep(&run(facts("one"))).unwrap();
+            place.bytes()
+        })
+        .collect();
+    // The log is emptied at 1 MiB.
+    assert!(sizes.iter().all(|size| *size < 2 * few + (1 << 20) + (1 << 17)), "{few}: {sizes:?}");
+    assert_sound(&place, 10);
+}
+
+#[test]
+fn concurrent_and_killed_processes_leave_a_sound_history_that_keeps_its_policy() {
+    let place = TempHistory::new();
+    place.history().retain(Some(Retention::Runs(7)), 0).unwrap();
+    for round in 0..10 {
+        let mut writers: Vec<Child> = (0..3).map(|_| start_writer(&place, 1000)).collect();
+        let said = BufReader::new(writers[0].stdout.take().unwrap()).lines();
+        said.filter(|line| line.as_deref().unwrap() == "kept").take(2 + round).for_each(drop);
+        (0..round * 97).for_each(|_| std::hint::spin_loop());
+        writers.iter_mut().for_each(|writer| writer.kill().unwrap());
+        for writer in &mut writers {
+            writer.wait().unwrap();
+        }
+        let runs = place.history().list(&Filter::default()).unwrap().len();
+        assert!(runs >= 7.min(2 + round), "{runs} runs");
+        assert_sound(&place, i64::try_from(runs).unwrap());
+    }
+    place.history().keep(&run(facts("last"))).unwrap();
+    assert_sound(&place, 7);
 }

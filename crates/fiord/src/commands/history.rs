@@ -1,4 +1,4 @@
-//! `fiord history`: lists recorded runs, and deletes them.
+//! `fiord history`: lists recorded runs, and deletes them, once or by a policy.
 //!
 //! Invariant: text and Markdown show one brief table, CSV, JSON and exports one full table.
 
@@ -13,7 +13,7 @@ use fiord_report::json::Writer;
 use fiord_report::path::{shown, visible_lines};
 use fiord_report::table::{self, Cell, Column, Table, wrapped};
 use fiord_report::time;
-use fiord_store::{Filter, History, HistoryEntry, RunKind, RunSelector, StoreError, Stored};
+use fiord_store::{Filter, History, HistoryEntry, Retention, RunKind, RunSelector, StoreError, Stored};
 use fiord_sys::clock;
 
 use super::parse;
@@ -27,9 +27,11 @@ use crate::subcommand::Subcommands;
 mod columns;
 mod export;
 mod import;
+mod policy;
 
 use export::Export;
 use import::Import;
+use policy::Keep;
 
 /// Lists recorded runs, newest first. Every run is recorded unless --no-history is given; fiord show prints one again
 #[derive(Parser)]
@@ -46,6 +48,7 @@ Examples:
   fiord history --limit=5
   fiord history --target=/mnt
   fiord history --export=parquet -o runs.parquet
+  fiord history --keep=90d --dry-run
   fiord history rm 3 4
   fiord history import fio.json --host=db3
 ";
@@ -58,6 +61,14 @@ struct List {
     /// List runs on this file or device, or below this directory
     #[arg(long, value_name = "PATH")]
     target: Option<PathBuf>,
+    /// Keep the runs of this time (30d), or this many of the newest (1000), and
+    /// delete others, now and after each run; all: delete none by itself
+    #[arg(long, value_name = "AGE|COUNT", value_parser = policy::read, verbatim_doc_comment,
+        conflicts_with_all = ["limit", "target", "export", "csv", "markdown"])]
+    keep: Option<Keep>,
+    /// List what --keep would delete, and delete nothing
+    #[arg(long, requires = "keep")]
+    dry_run: bool,
     #[command(flatten)]
     forms: Forms,
     #[command(flatten)]
@@ -96,8 +107,14 @@ impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         let path = keep::place()?;
         let history = History::open_existing(&path)?;
-        if history.is_none() && !matches!(self.action, Some(HistoryCommand::Import(_))) {
+        if history.is_none()
+            && self.list.keep.is_none()
+            && !matches!(self.action, Some(HistoryCommand::Import(_)))
+        {
             remark(&format!("fiord history: no run has been recorded yet in {}\n", shown(&path)));
+        }
+        if let Some(Keep(policy)) = self.list.keep {
+            return arguments::print(retain(history, policy, &self.list)?);
         }
         match (self.action, self.list.export.export) {
             (None, Some(format)) => {
@@ -117,12 +134,70 @@ fn list(history: Option<&History>, options: &List) -> Result<String, StoreError>
         let on = options.target.as_ref().map_or_else(String::new, |target| format!(" on {}", shown(target)));
         remark(&format!("fiord history: no run{on} is recorded\n"));
     }
+    let policy = history.map(History::retention).transpose()?.flatten();
     Ok(match options.forms.chosen() {
-        Form::Json => json(&entries),
+        Form::Json => listed_json(policy, &entries),
         Form::Csv => columns::table(&entries).csv(),
         Form::Markdown => visible_lines(&brief(&entries).markdown()),
-        Form::Text => visible_lines(&text(&entries)),
+        Form::Text => {
+            let kept = policy.map(|_| format!("\n{}\n", policy::words(policy))).unwrap_or_default();
+            visible_lines(&(text(&entries) + &kept))
+        }
     })
+}
+
+fn listed_json(policy: Option<Retention>, entries: &[HistoryEntry]) -> String {
+    Writer::document(|json| {
+        write_policy(json, policy);
+        columns::table(entries).write_json(json, "runs");
+    })
+}
+
+fn write_policy(json: &mut Writer, policy: Option<Retention>) {
+    match policy {
+        Some(policy) => json.string("keep", &policy.to_string()),
+        None => json.null("keep"),
+    }
+}
+
+/// Makes this the policy of the history, or lists what it would delete.
+fn retain(
+    history: Option<History>,
+    policy: Option<Retention>,
+    options: &List,
+) -> Result<String, CommandError> {
+    let is_json = options.forms.chosen() == Form::Json;
+    let now_ms = clock::realtime_ms();
+    if options.dry_run {
+        let mut entries = Vec::new();
+        if let (Some(history), Some(policy)) = (history, policy) {
+            let expired: BTreeSet<i64> = history.expired(policy, now_ms)?.into_iter().collect();
+            entries = history.list(&Filter::default())?;
+            entries.retain(|entry| expired.contains(&entry.id));
+        }
+        return Ok(match is_json {
+            true => listed_json(policy, &entries),
+            false => visible_lines(&(text(&entries) + &counted(entries.len() as u64, "would be deleted"))),
+        });
+    }
+    let mut history =
+        history.map_or_else(|| History::open(&keep::place()?).map_err(CommandError::from), Ok)?;
+    let deleted = history.retain(policy, now_ms)?;
+    Ok(match is_json {
+        true => Writer::document(|json| {
+            write_policy(json, policy);
+            json.integer("forgotten", deleted);
+        }),
+        false => format!("{} {}", policy::words(policy), counted(deleted, "deleted")),
+    })
+}
+
+/// `1 run deleted`, as a line.
+fn counted(count: u64, what: &str) -> String {
+    match count {
+        1 => format!("1 run {what}\n"),
+        count => format!("{count} runs {what}\n"),
+    }
 }
 
 /// The runs requested. A target is looked up by its real path, and by the path as given, which may be a
@@ -153,10 +228,9 @@ fn forget(history: Option<History>, options: &Rm) -> Result<String, CommandError
         None if options.ids.is_empty() => 0,
         None => return Err("no run has been recorded yet".to_string().into()),
     };
-    Ok(match (options.json, forgotten) {
-        (true, _) => Writer::document(|json| json.integer("forgotten", forgotten)),
-        (false, 1) => "1 run deleted\n".to_string(),
-        (false, count) => format!("{count} runs deleted\n"),
+    Ok(match options.json {
+        true => Writer::document(|json| json.integer("forgotten", forgotten)),
+        false => counted(forgotten, "deleted"),
     })
 }
 
