@@ -27,7 +27,6 @@ mod file;
 mod job_file;
 mod limit;
 mod profile;
-mod source;
 mod term;
 
 pub use builtin::{PROFILES, SCHEMA};

@@ -14,6 +14,7 @@ pub mod section;
 pub mod shown;
 pub mod suggest;
 pub mod table;
+pub mod toml;
 pub mod value;
 
 mod arithmetic;

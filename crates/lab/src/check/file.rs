@@ -3,20 +3,18 @@
 //! Invariant: a profile is made only from a file without any error, and each of its figures can be measured by its jobs.
 
 use std::ffi::OsStr;
-use std::sync::Arc;
 
 use fiord_compare::figure::{Figure, Measure};
 use fiord_options::Problem;
 use fiord_options::cli::sort_by_place;
 use fiord_options::suggest::nearest;
+use fiord_options::toml::{Keys, Source, Text};
 use fiord_report::Code;
-use toml::de::DeTable;
 
 use super::expression::{Expression, Quantity, Quotient, Term};
 use super::job_file::{self, Stage};
 use super::limit::{Better, Limit, Unit};
 use super::profile::{FigureOfCheck, Profile};
-use super::source::{Keys, Source, Text};
 use super::term::term;
 
 pub(super) const TOP: [&str; 10] = [
@@ -45,20 +43,9 @@ const OWN_LIMIT: &str = "the check's own";
 /// # Errors
 /// All of its errors, in the order of their places.
 pub fn read(path: &OsStr, name: &str, text: &str) -> Result<Profile, Vec<Problem>> {
-    let mut source = Source { name: Arc::from(path), text, problems: Vec::new() };
-    let table = match DeTable::parse(text) {
-        Ok(table) => table,
-        Err(error) => {
-            let at = error.span().map_or(0, |span| span.start);
-            let what = error.message().replace('\n', ", ");
-            source.error(
-                at,
-                format!("not TOML: {what}"),
-                "texts are in quotes, jobs between '''; fiord check --show etcd prints an example",
-            );
-            return Err(source.problems);
-        }
-    };
+    let mut source = Source::new(path, text);
+    let remedy = "texts are in quotes, jobs between '''; fiord check --show etcd prints an example";
+    let Some(table) = source.parse(remedy) else { return Err(source.problems) };
     let keys = Keys { table: table.get_ref(), span: 0..0 };
     let profile = profile(&mut source, &keys, name);
     let Source { mut problems, .. } = source;

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use fiord_compare::figure::{DirectionName, Subject};
 use fiord_options::environment::{Environment, KeywordValues};
+use fiord_options::toml::Source;
 use fiord_options::value::{EngineName, Reading, Seconds, Size, Value};
 use fiord_options::{
     Place, Problem, ProblemKind, ProblemLevel, Section, Setting, Spec, change_settings, cli, job,
@@ -19,7 +20,6 @@ use fiord_options::{
 use fiord_report::path;
 
 use super::expression::Quantity;
-use super::source::Source;
 
 /// Where a profile is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -317,7 +317,7 @@ mod tests {
                         [b]\nstonewall=1\nruntime=4\nfilename=f\n[c]\nruntime=5\ndirect=0\n";
 
     fn stages(jobs: &str) -> Vec<Stage> {
-        let mut source = Source { name: OsStr::new("a.toml").into(), text: jobs, problems: Vec::new() };
+        let mut source = Source::new(OsStr::new("a.toml"), jobs);
         let stages = read(&mut source, jobs, 0..jobs.len());
         assert!(source.problems.is_empty(), "{:?}", source.problems);
         stages

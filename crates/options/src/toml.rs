@@ -1,4 +1,4 @@
-//! The text of a check file: its values with their places, and what is wrong with them.
+//! The text of a TOML file: its values with their places, and what is wrong with them.
 //!
 //! Invariant: every error has the place of the text that is wrong, and all of them are collected.
 
@@ -6,31 +6,53 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::sync::Arc;
 
-use fiord_options::suggest::nearest;
-use fiord_options::{Origin, Place, Problem, ProblemKind};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use ::toml::Spanned;
+use ::toml::de::{DeTable, DeValue};
+
+use crate::suggest::nearest;
+use crate::{Origin, Place, Problem, ProblemKind};
 
 /// A table of the file, and where it begins.
-pub(super) struct Keys<'f> {
+pub struct Keys<'f> {
+    /// Its keys and values.
     pub table: &'f DeTable<'f>,
+    /// The bytes of its heading.
     pub span: Range<usize>,
 }
 
 /// A text, and where it is.
-pub(super) type Text<'f> = (&'f str, Range<usize>);
+pub type Text<'f> = (&'f str, Range<usize>);
 
-/// A check file that is read.
-pub(super) struct Source<'f> {
+/// A file that is read.
+pub struct Source<'f> {
     /// As the user named it.
     pub name: Arc<OsStr>,
+    /// Its text.
     pub text: &'f str,
+    /// What is wrong with it.
     pub problems: Vec<Problem>,
 }
 
 impl<'f> Source<'f> {
+    /// A file of this name and text.
+    pub fn new(name: &OsStr, text: &'f str) -> Source<'f> {
+        Source { name: Arc::from(name), text, problems: Vec::new() }
+    }
+
+    /// Its outermost table; `None` if it is not TOML, of which `remedy` shows an example.
+    pub fn parse(&mut self, remedy: &str) -> Option<Spanned<DeTable<'f>>> {
+        match DeTable::parse(self.text) {
+            Ok(table) => Some(table),
+            Err(error) => {
+                let at = error.span().map_or(0, |span| span.start);
+                self.error(at, format!("not TOML: {}", error.message().replace('\n', ", ")), remedy);
+                None
+            }
+        }
+    }
+
     /// The line and column of a byte, each from 1.
-    pub(super) fn place(&self, at: usize) -> Place {
+    pub fn place(&self, at: usize) -> Place {
         let before = &self.text.as_bytes()[..at.min(self.text.len())];
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
         let begin = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |feed| feed + 1);
@@ -42,13 +64,13 @@ impl<'f> Source<'f> {
     }
 
     /// Adds an error: what is wrong at this place, and what to do.
-    pub(super) fn error(&mut self, at: usize, what: impl Into<String>, remedy: impl Into<String>) {
+    pub fn error(&mut self, at: usize, what: impl Into<String>, remedy: impl Into<String>) {
         let place = self.place(at);
         self.problems.push(Problem::error(ProblemKind::InvalidValue, place, None, what, remedy));
     }
 
     /// Refuses keys that are not among `known`.
-    pub(super) fn only(&mut self, keys: &Keys<'_>, known: &[&str], what: &str) {
+    pub fn only(&mut self, keys: &Keys<'_>, known: &[&str], what: &str) {
         for key in keys.table.keys() {
             let name = key.get_ref().as_ref();
             if !known.contains(&name) {
@@ -62,19 +84,19 @@ impl<'f> Source<'f> {
     }
 
     /// The text of a key; `None` if it is missing, or not a text.
-    pub(super) fn string(&mut self, keys: &Keys<'f>, key: &str) -> Option<Text<'f>> {
+    pub fn string(&mut self, keys: &Keys<'f>, key: &str) -> Option<Text<'f>> {
         let value = keys.table.get(key)?;
         self.as_text(value, key)
     }
 
     /// The same of a key that must be there.
-    pub(super) fn needed(&mut self, keys: &Keys<'f>, key: &str, example: &str) -> Option<Text<'f>> {
+    pub fn needed(&mut self, keys: &Keys<'f>, key: &str, example: &str) -> Option<Text<'f>> {
         self.needed_any(keys, key, example);
         self.string(keys, key)
     }
 
     /// Refuses a table without this key.
-    pub(super) fn needed_any(&mut self, keys: &Keys<'f>, key: &str, example: &str) {
+    pub fn needed_any(&mut self, keys: &Keys<'f>, key: &str, example: &str) {
         if !keys.table.contains_key(key) {
             self.error(
                 keys.span.start,
@@ -85,7 +107,7 @@ impl<'f> Source<'f> {
     }
 
     /// The value as a text that is not empty.
-    pub(super) fn as_text(&mut self, value: &'f Spanned<DeValue<'f>>, key: &str) -> Option<Text<'f>> {
+    pub fn as_text(&mut self, value: &'f Spanned<DeValue<'f>>, key: &str) -> Option<Text<'f>> {
         match value.get_ref() {
             DeValue::String(text) if !text.trim().is_empty() => Some((text.as_ref(), value.span())),
             DeValue::String(_) => {
@@ -102,7 +124,7 @@ impl<'f> Source<'f> {
     }
 
     /// The texts of a key that has one or a list of them.
-    pub(super) fn strings(&mut self, keys: &Keys<'f>, key: &str) -> Vec<Text<'f>> {
+    pub fn strings(&mut self, keys: &Keys<'f>, key: &str) -> Vec<Text<'f>> {
         let Some(value) = keys.table.get(key) else { return Vec::new() };
         match value.get_ref() {
             DeValue::Array(list) => list.iter().filter_map(|value| self.as_text(value, key)).collect(),
@@ -111,7 +133,7 @@ impl<'f> Source<'f> {
     }
 
     /// A whole number from 1 to `max`.
-    pub(super) fn number(&mut self, keys: &Keys<'f>, key: &str, max: usize) -> Option<usize> {
+    pub fn number(&mut self, keys: &Keys<'f>, key: &str, max: usize) -> Option<usize> {
         let value = keys.table.get(key)?;
         let number = match value.get_ref() {
             DeValue::Integer(number) => usize::from_str_radix(number.as_str(), number.radix()).ok(),
@@ -129,11 +151,7 @@ impl<'f> Source<'f> {
     }
 
     /// The entries of a table, in the order of the file; none if it is missing, or not a table.
-    pub(super) fn entries(
-        &mut self,
-        keys: &Keys<'f>,
-        key: &str,
-    ) -> Vec<(Text<'f>, &'f Spanned<DeValue<'f>>)> {
+    pub fn entries(&mut self, keys: &Keys<'f>, key: &str) -> Vec<(Text<'f>, &'f Spanned<DeValue<'f>>)> {
         let Some(value) = keys.table.get(key) else { return Vec::new() };
         let DeValue::Table(table) = value.get_ref() else {
             self.error(
@@ -150,7 +168,7 @@ impl<'f> Source<'f> {
     }
 
     /// The tables of a list, in the order of the file.
-    pub(super) fn tables(&mut self, keys: &Keys<'f>, key: &str) -> Vec<Keys<'f>> {
+    pub fn tables(&mut self, keys: &Keys<'f>, key: &str) -> Vec<Keys<'f>> {
         let Some(value) = keys.table.get(key) else { return Vec::new() };
         let DeValue::Array(list) = value.get_ref() else {
             self.error(
