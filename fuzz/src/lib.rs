@@ -33,7 +33,7 @@ macro_rules! targets {
 
 targets! {
     grammar: job_file command_line expansion option_value profile_jobs resolve;
-    checks: check_file;
+    checks: check_file config_file;
     plan: build_plan;
     trace: trace merged_trace;
     history: stored_report;

@@ -65,7 +65,7 @@ const HELP: &str = "cargo x CHORE
 /// The directory of the history of fiord's runs that chores make: they are none of whoever works here.
 const STATE: &str = "XDG_STATE_HOME";
 
-/// Replaces this program by itself with a history of its own, which all that it starts inherits.
+/// Replaces this program by itself with a history of its own and no config file, which all that it starts inherits.
 fn with_own_history() -> Result<(), String> {
     let own = repo::target_dir().join("state");
     if std::env::var_os(STATE).is_some_and(|state| state == own) {
@@ -73,7 +73,11 @@ fn with_own_history() -> Result<(), String> {
     }
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     // It returns only if it fails.
-    let why = Command::new(program).args(std::env::args_os().skip(1)).env(STATE, own).exec();
+    let why = Command::new(program)
+        .args(std::env::args_os().skip(1))
+        .env("XDG_CONFIG_HOME", own.join("no-config"))
+        .env(STATE, own)
+        .exec();
     Err(why.to_string())
 }
 

@@ -12,6 +12,7 @@ use fiord_session::SessionError;
 use fiord_store::StoreError;
 use fiord_worker::Failure;
 
+use crate::config;
 use crate::hint;
 use crate::layout;
 use crate::output::{self, say};
@@ -112,7 +113,8 @@ pub(crate) fn parsed<O: Parser>(arguments: &[OsString]) -> Result<O, clap::Error
     // Pages of nested subcommands name the whole command line up to them.
     let name = command.get_name().to_string();
     // A missing subcommand is an error like a missing argument, instead of the help page on standard error.
-    let command = command.no_binary_name(true).bin_name(name).arg_required_else_help(false);
+    let command =
+        config::with_defaults(command).no_binary_name(true).bin_name(name).arg_required_else_help(false);
     O::from_arg_matches(&command.try_get_matches_from(arguments)?)
 }
 

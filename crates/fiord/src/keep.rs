@@ -22,6 +22,7 @@ use fiord_sys::errno::Errno;
 use fiord_sys::{clock, sealed_map};
 use fiord_worker::{Failure, TargetOpener};
 
+use crate::config;
 use crate::hosts::counted;
 use crate::output::say;
 use crate::status;
@@ -292,7 +293,7 @@ pub(crate) fn say_not_kept(what: &str, why: &str) {
 
 /// The path of the history.
 pub(crate) fn place() -> Result<PathBuf, String> {
-    let path = fiord_store::default_path(|name| std::env::var_os(name))
+    let path = fiord_store::default_path(config::variable)
         .ok_or_else(|| "neither XDG_STATE_HOME nor HOME is set".to_string())?;
     // SQLite would create a database on whatever is there, even a device.
     let refused = |failure: Failure| format!("{}: {}", shown(&path), failure.reason());

@@ -10,6 +10,8 @@ use std::time::Duration;
 use fiord_report::columns::{self, cut, left_aligned};
 use fiord_sys::tty;
 
+use crate::config;
+
 /// The width of text that does not go to a terminal, in columns.
 pub(crate) const WIDTH: usize = 80;
 
@@ -91,7 +93,8 @@ pub(crate) fn is_coloured() -> bool {
 
 /// Whether a terminal may be coloured.
 pub(crate) fn may_use_colours() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && !is_dumb()
+    let is_wanted = config::get().colour != Some(false);
+    is_wanted && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && !is_dumb()
 }
 
 /// Whether the terminal only writes lines, one after the other.

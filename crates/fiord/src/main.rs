@@ -6,6 +6,7 @@
 
 mod arguments;
 mod commands;
+mod config;
 mod crash;
 mod declaration;
 mod fio;
@@ -54,6 +55,10 @@ fn main() -> ExitCode {
         output::say(&format!("fiord: {unanswered}\n"));
         process::exit(i32::from(status::of_signal(unanswered.signal)))
     });
+    if let Err(why) = config::load(&arguments, fio::is_called_by(&arguments)) {
+        output::say(&why);
+        return ExitCode::from(status::FAILED);
+    }
     // The first word may be a job file.
     attended::begin();
     let code = match commands::asked_for(&arguments) {

@@ -8,6 +8,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Command};
+use fiord_options::config::KEYS;
 use fiord_options::reference::{self, roff};
 use fiord_session::run::calibration;
 use fiord_session::run::version::FIO_VERSION;
@@ -23,9 +24,10 @@ const DATE: &str = "2026-11-23";
 const EXAMPLES: &str = "Examples:";
 
 /// The variables that fiord reads, and what for.
-const ENVIRONMENT: [(&str, &str); 4] = [
+const ENVIRONMENT: [(&str, &str); 5] = [
     ("XDG_STATE_HOME", "Directory of the files that fiord keeps between runs; by default `~/.local/state`."),
-    ("HOME", "The home directory, for the default of `XDG_STATE_HOME`."),
+    ("XDG_CONFIG_HOME", "Directory of the config file; by default `~/.config`."),
+    ("HOME", "The home directory, for the defaults of these."),
     ("NO_COLOR", "If it is set and not empty, nothing is printed in colour."),
     ("TERM", "If it is `dumb`, nothing is printed in colour, and `--live` is refused."),
 ];
@@ -99,14 +101,16 @@ fn section(page: &mut String, heading: &str, entries: Vec<(String, String)>) {
     }
 }
 
-/// The files that fiord creates by itself.
+/// The files that fiord reads and creates by itself.
 fn files() -> Vec<(String, String)> {
     // As the home directory is written in a manual.
     let home = |name: &str| (name == "HOME").then(|| OsString::from("/~"));
     let shown = |path: Option<PathBuf>| {
         path.map(|path| path.to_string_lossy().trim_start_matches('/').to_string()).unwrap_or_default()
     };
+    let keys = KEYS.map(|key| format!("`{}`: {} (stronger: {}).", key.example, key.text, key.stronger));
     vec![
+        (shown(fiord_store::config_path(home)), format!("Defaults, in TOML. {}", keys.join(" "))),
         (shown(fiord_store::default_path(home)), "The runs that were recorded.".to_string()),
         (
             shown(fiord_store::state_path(home, calibration::FILE)),

@@ -12,6 +12,8 @@ use fiord_remote::{Job, slurm};
 use fiord_session::run::environment;
 use fiord_wire::{ControllerSettings, Prepare};
 
+use crate::config;
+
 /// The options of how hosts are reached.
 #[derive(clap::Args, Debug)]
 #[group(skip)]
@@ -36,10 +38,12 @@ pub(crate) struct Reach {
 /// What is wrong with it.
 pub(crate) fn hosts(list: &OsStr, machine: &Machine) -> Result<Vec<Host>, String> {
     let place = Place { source: Origin::CommandLine, line: 1, column: 1 };
-    fiord_fleet::hosts::read(list, &place, &environment::of(machine)).map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        lines.join("\n")
-    })
+    fiord_fleet::hosts::read(list, &place, &config::with_lists(environment::of(machine))).map_err(
+        |problems| {
+            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            lines.join("\n")
+        },
+    )
 }
 
 impl Reach {
@@ -51,7 +55,8 @@ impl Reach {
         match named {
             Some(list) => Ok(list),
             None if self.has_nodes() => slurm::nodes(),
-            None => Err("no hosts: name them, as in db[1-12], or a file".to_string()),
+            None => config::default_hosts()
+                .ok_or_else(|| "no hosts: name them, as in db[1-12], or a file".to_string()),
         }
     }
 

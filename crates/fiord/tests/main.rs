@@ -10,6 +10,7 @@ mod command_line;
 mod common;
 mod compare;
 mod compare_pairs;
+mod config;
 mod connections;
 mod control_groups;
 mod crash_test;

@@ -100,7 +100,8 @@ impl PartialEq for Host {
 
 /// Reads `--hosts`: names, ranges, exclusions, files, separated by commas. `place` is that of the text.
 ///
-/// A part with a `/`, and `-`, is a file; so is any other whose file there is.
+/// A part with a `/`, and `-`, is a file; so is one that begins with `@`, which the environment has a list for, and any other
+/// whose file there is.
 ///
 /// # Errors
 /// All problems of the text and of the files in it.
@@ -149,7 +150,7 @@ fn parts(list: &[u8]) -> Vec<(usize, &[u8])> {
 /// The text of a part that is a file; `None` if it is none.
 fn file(name: &OsStr, environment: &Environment<'_>) -> Option<io::Result<Vec<u8>>> {
     let bytes = name.as_bytes();
-    let must_be = bytes == b"-" || bytes.contains(&b'/');
+    let must_be = bytes == b"-" || bytes.contains(&b'/') || bytes.starts_with(b"@");
     let may_be = !bytes.is_empty() && !bytes.iter().any(|byte| b"[]^@".contains(byte));
     (must_be || may_be).then(|| (environment.files)(name)).filter(|read| must_be || read.is_ok())
 }

@@ -4,6 +4,7 @@
 //! included file, an environment variable, the number of CPUs) is passed in as a value or a function.
 
 pub mod bytes;
+pub mod config;
 pub mod grammar;
 pub mod place;
 pub mod problem;

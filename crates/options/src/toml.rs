@@ -125,10 +125,31 @@ impl<'f> Source<'f> {
 
     /// The texts of a key that has one or a list of them.
     pub fn strings(&mut self, keys: &Keys<'f>, key: &str) -> Vec<Text<'f>> {
-        let Some(value) = keys.table.get(key) else { return Vec::new() };
+        keys.table.get(key).map_or_else(Vec::new, |value| self.as_texts(value, key))
+    }
+
+    /// The value as a text, or as a list of them.
+    pub fn as_texts(&mut self, value: &'f Spanned<DeValue<'f>>, key: &str) -> Vec<Text<'f>> {
         match value.get_ref() {
             DeValue::Array(list) => list.iter().filter_map(|value| self.as_text(value, key)).collect(),
             _ => self.as_text(value, key).into_iter().collect(),
+        }
+    }
+
+    /// A key that is true or false.
+    pub fn boolean(&mut self, keys: &Keys<'f>, key: &str) -> Option<bool> {
+        let value = keys.table.get(key)?;
+        match value.get_ref() {
+            DeValue::Boolean(is_on) => Some(*is_on),
+            other => {
+                let found = kind(other);
+                self.error(
+                    value.span().start,
+                    format!("{key} is {found}, not true or false"),
+                    format!("write {key} = false"),
+                );
+                None
+            }
         }
     }
 

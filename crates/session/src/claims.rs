@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use fiord_options::{Place, Problem, ProblemKind, Section, Spec};
 use fiord_plan::path_change::path_changes;
@@ -49,6 +49,15 @@ impl Role {
 
 /// What is said of the history and what is kept beside it.
 const STATE: &str = "belongs to fiord's own records (the history of runs)";
+
+/// The history, if it is elsewhere than by default.
+static HISTORY: OnceLock<PathBuf> = OnceLock::new();
+
+/// Protects the history at this path, as that of the default place.
+pub fn history_is_at(path: PathBuf) {
+    // It is told once, at the start.
+    let _ = HISTORY.set(path);
+}
 
 static TABLE: Mutex<BTreeSet<(Role, PathBuf)>> = Mutex::new(BTreeSet::new());
 
@@ -175,7 +184,7 @@ struct Files {
     /// The real paths of directories.
     directories: BTreeMap<PathBuf, PathBuf>,
     /// What is in fiord's own directory, and that directory.
-    state: Option<(BTreeSet<Identity>, PathBuf)>,
+    state: Option<(BTreeSet<Identity>, Vec<PathBuf>)>,
     /// Which files the paths that were asked about are.
     known: HashMap<PathBuf, Option<File>>,
 }
@@ -216,21 +225,24 @@ impl Files {
 
     /// Whether a file is the history, or would be made beside it.
     fn is_state(&mut self, file: &File) -> bool {
-        let (files, directory) = self.state.get_or_insert_with(state);
+        let (files, directories) = self.state.get_or_insert_with(state);
         match file {
             File::There(identity) => files.contains(identity),
-            File::Absent(path) => path.parent() == Some(directory),
+            File::Absent(path) => {
+                path.parent().is_some_and(|parent| directories.iter().any(|own| own == parent))
+            }
         }
     }
 }
 
-/// The files in fiord's own directory, and that directory.
-fn state() -> (BTreeSet<Identity>, PathBuf) {
+/// The files in fiord's own directories, and those directories.
+fn state() -> (BTreeSet<Identity>, Vec<PathBuf>) {
     let history = fiord_store::default_path(|name| std::env::var_os(name)).unwrap_or_default();
-    let directory = history.parent().unwrap_or(Path::new(""));
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let histories = [Some(history.as_path()), HISTORY.get().map(PathBuf::as_path)];
+    let directories: Vec<&Path> = histories.into_iter().flatten().filter_map(Path::parent).collect();
+    let entries = directories.iter().flat_map(|own| fs::read_dir(own).into_iter().flatten().flatten());
     let files = entries.filter_map(|entry| Some(stat::stat(&entry.path()).ok()?.identity()));
-    (files.collect(), real_directory(directory))
+    (files.collect(), directories.into_iter().map(real_directory).collect())
 }
 
 /// A directory with its links followed, as far as it exists.

@@ -20,7 +20,7 @@ pub use error::{Cause, StoreError};
 pub use headline::Headline;
 pub use history::History;
 pub use import::{Imported, Source};
-pub use location::{default_path, state_path};
+pub use location::{config_path, default_path, state_path};
 pub use record::{
     Conclusion, Draft, Filter, HistoryEntry, Printed, RunFacts, RunKind, RunSelector, Stored, check_tag,
 };

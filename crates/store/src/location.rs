@@ -1,4 +1,4 @@
-//! Paths in fiord's state directory: the history, and what is kept beside it.
+//! Paths in fiord's own directories: the history, what is kept beside it, and the config file.
 //!
 //! Invariant: the path is absolute, as the XDG base directory specification requires: a relative one counts as unset.
 
@@ -13,9 +13,23 @@ pub fn default_path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathB
 
 /// A file of this name beside it.
 pub fn state_path(variable: impl Fn(&str) -> Option<OsString>, name: &str) -> Option<PathBuf> {
+    below(variable, "XDG_STATE_HOME", ".local/state", name)
+}
+
+/// `$XDG_CONFIG_HOME/fiord/config.toml`, by default below `~/.config`.
+pub fn config_path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    below(variable, "XDG_CONFIG_HOME", ".config", "config.toml")
+}
+
+fn below(
+    variable: impl Fn(&str) -> Option<OsString>,
+    of: &str,
+    default: &str,
+    name: &str,
+) -> Option<PathBuf> {
     let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
-    Some(state.join("fiord").join(name))
+    let directory = absolute(of).or_else(|| Some(absolute("HOME")?.join(default)))?;
+    Some(directory.join("fiord").join(name))
 }
 
 #[cfg(test)]
@@ -31,5 +45,7 @@ mod tests {
         assert_eq!(of("s", "/h"), Some("/h/.local/state/fiord/history.db".into()));
         assert_eq!(of("", ""), None);
         assert_eq!(default_path(|_| None), None);
+        let home = |name: &str| (name == "HOME").then(|| "/h".into());
+        assert_eq!(config_path(home), Some("/h/.config/fiord/config.toml".into()));
     }
 }

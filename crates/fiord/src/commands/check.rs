@@ -113,7 +113,7 @@ impl Invocation for Options {
         }
         if self.study.trust == Trust::Off && profile.forbids_findings() {
             let why = format!(
-                "{} fails with certain findings, which --trust=off does not look for; remove the option",
+                "{} fails with certain findings, which --trust=off does not look for; say --trust=on",
                 profile.name
             );
             return Err(why.into());

@@ -32,6 +32,7 @@ use super::bandwidth::{BandwidthLog, NAMES as BANDWIDTH_LOGS};
 use super::presenter::{LiveLineOptions, Round, RunPresenter, remark_all};
 use super::{clocktest, crctest, debug, help, hosts, hosts_gate, inflate, memcpytest, settings};
 use crate::arguments::CommandError;
+use crate::config;
 use crate::gate;
 use crate::keep::Keeper;
 use crate::live::LiveMode;
@@ -58,6 +59,9 @@ pub(crate) fn run(arguments: &[OsString], subcommands: &'static Subcommands) -> 
     match Session::read(arguments) {
         Ok(mut session) => {
             session.own = own;
+            if own.is_some() {
+                config::complete(&mut session.options, &Given::of(&session.parsed.program));
+            }
             let kept = own.is_some() && !session.options.no_history.0;
             session.keeper = kept.then(|| Keeper::new(arguments, &session.machine, session.tag().as_deref()));
             session.go()
@@ -493,7 +497,7 @@ impl Session {
             parsed: &self.parsed,
             options: &self.options,
             global_options: self.global_options(),
-            environment: hosts::environment(environment::of(&self.machine)),
+            environment: config::with_lists(hosts::environment(environment::of(&self.machine))),
         };
         let hosts::Outcome { fleet, mut status, errors } = match on_hosts.run() {
             Ok(outcome) => outcome,

@@ -20,6 +20,7 @@ use fiord_wire::{ControllerSettings, Prepare, StudyReport};
 
 use super::options::Options;
 use crate::arguments::{self, CommandError, Form};
+use crate::config;
 use crate::hosts::{Progress, counted, grouped_problems, lines_of_fates, received, status_of};
 use crate::keep::StudyKeeper;
 use crate::layout::{WIDTH, width};
@@ -34,7 +35,7 @@ pub(super) fn carry_out(name: &str, list: &OsStr, options: &Options) -> Result<E
     let machine = environment::machine()?;
     let hosts = reach::hosts(list, &machine)?;
     let words = std::env::args_os().skip(1).map(OsStringExt::into_vec).collect();
-    let study = options.sources.command(words);
+    let study = options.sources.command(config::with_trust(words));
     if let Some(setting) = hosts.iter().find_map(|host| host.settings.first()) {
         let why = "a study takes no options of jobs from a list of hosts; leave it out";
         return Err(format!("{}: {}: {why}", setting.place, setting.spelling).into());

@@ -82,10 +82,11 @@ pub fn fiord(directory: &Path, line: &str) -> Command {
     command
 }
 
-/// A program that runs fiord, whose runs are no history of whoever runs the tests.
+/// A program that runs fiord, whose runs are no history of whoever runs the tests, and follow no config file of theirs.
 pub fn with_own_history(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.env("XDG_STATE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("state"));
+    command.env("XDG_CONFIG_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-config"));
     command
 }
 
