@@ -3,7 +3,7 @@
 //! Invariant: a generated page is never edited by hand; `cargo x gen` gives the same bytes for the same table.
 
 use fiord_engine::registry;
-use fiord_options::reference;
+use fiord_options::{config, reference};
 use fiord_plan::{EngineTest, Tested};
 use fiord_report::Code;
 
@@ -19,6 +19,7 @@ fn pages() -> Result<Vec<(String, String)>, String> {
         ("docs/options.md", reference::options_markdown()),
         ("docs/engines.md", engines_page()),
         ("docs/findings.md", findings_page()),
+        ("docs/config.md", config_page()),
     ];
     pages.extend(performance::pages()?);
     let mut pages: Vec<_> = pages.into_iter().map(|(path, text)| (path.to_string(), text)).collect();
@@ -105,6 +106,36 @@ fn findings_page() -> String {
     }
     page
 }
+
+/// Every key of the config file: an example, what it does, and what is stronger.
+fn config_page() -> String {
+    let mut page = String::from(CONFIG_HEAD);
+    for key in &config::KEYS {
+        page += &format!("| `{}` | {} | {} |\n", key.example, key.text, key.stronger);
+    }
+    page + CONFIG_TAIL
+}
+
+const CONFIG_HEAD: &str = "\
+# The config file
+
+`$XDG_CONFIG_HOME/fiord/config.toml`, by default `~/.config/fiord/config.toml`, is TOML and says what every command of this user does
+unless an option or a variable says otherwise: option, then environment, then file, then default. There need not be one. This page
+is written by `cargo x gen` from `crates/options/src/config.rs`.
+
+| line of the file | what it does | what is stronger |
+| --- | --- | --- |
+";
+
+const CONFIG_TAIL: &str = "
+Nothing in it changes what is measured, and no key names a command, a script or a file to be read. Of reports it changes what
+`trust` does: their findings, and the exit status of runs and studies. Which runs a history keeps is a policy of that history
+(`fiord history --keep=90d`), not of this file.
+
+It is not followed by fiord under the name `fio`, nor on hosts that a run is sent to: `--hosts` takes the values of the machine where it
+is typed. What is wrong with it is an error of every command but help, with file, line and column; a file that is there and
+cannot be read is one as well. No output overwrites it.
+";
 
 const FINDINGS_HEAD: &str = "\
 # Findings
