@@ -150,7 +150,7 @@ mod tests {
 
     fn of(text: &str) -> Result<Config, String> {
         let lines = |problems: Vec<Problem>| {
-            let line = |problem: &Problem| problem.to_string().replace('\n', "; ") + "\n";
+            let line = |problem: &Problem| problem.to_string().replace("\n  ", "; ") + "\n";
             problems.iter().map(line).collect()
         };
         read(OsStr::new("/c/config.toml"), text).map_err(lines)
