@@ -14,7 +14,7 @@ use fiord_options::bytes::find;
 use fiord_report::path::shown;
 use fiord_session::claims;
 use fiord_sys::errno::error_text;
-use fiord_worker::TargetOpener;
+use fiord_worker::{Replacement, TargetOpener};
 
 use crate::arguments::CommandError;
 use crate::status;
@@ -116,22 +116,21 @@ impl OutputFile {
     /// # Errors
     /// Why it could not, or must not, be written.
     pub(crate) fn write(&self, contents: &[u8]) -> Result<(), CommandError> {
-        self.write_by(|file| file.write_all(contents).map_err(|error| self.not_written(&error)))
+        let mut opened = self.open()?;
+        opened.file().write_all(contents).map_err(|error| self.not_written(&error))?;
+        opened.keep()
     }
 
-    /// The same with contents that come little by little.
+    /// Opens it for contents that come little by little.
     ///
     /// # Errors
-    /// Those of `write`, and what writing returns.
-    pub(crate) fn write_by<T>(
-        &self,
-        write: impl FnOnce(&mut File) -> Result<T, CommandError>,
-    ) -> Result<T, CommandError> {
+    /// Why it cannot, or must not, be written.
+    pub(crate) fn open(&self) -> Result<OpenedOutput, CommandError> {
         self.check()?;
         let opener = TargetOpener::default();
         match !self.path.exists() || self.path.is_file() {
-            true => opener.replace_by(&self.path, write),
-            false => write(&mut opener.create(&self.path, false)?),
+            true => Ok(OpenedOutput::Beside(opener.replacement(&self.path)?)),
+            false => Ok(OpenedOutput::There(opener.create(&self.path, false)?)),
         }
     }
 
@@ -148,6 +147,35 @@ impl OutputFile {
     fn failed(&self, status: u8, why: &str) -> CommandError {
         let space = if self.option.ends_with(':') { "" } else { " " };
         CommandError { why: format!("{}{space}{}: {why}", self.option, shown(&self.path)), status }
+    }
+}
+
+/// An output file while it is written.
+pub(crate) enum OpenedOutput {
+    /// One that replaces what is there once it is kept.
+    Beside(Replacement),
+    /// A pipe or a character device.
+    There(File),
+}
+
+impl OpenedOutput {
+    /// Where to write.
+    pub(crate) fn file(&mut self) -> &mut File {
+        match self {
+            OpenedOutput::Beside(replacement) => &mut replacement.file,
+            OpenedOutput::There(file) => file,
+        }
+    }
+
+    /// Puts it in its place; without that, nothing is left of it.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub(crate) fn keep(&mut self) -> Result<(), CommandError> {
+        match self {
+            OpenedOutput::Beside(replacement) => Ok(replacement.keep()?),
+            OpenedOutput::There(_) => Ok(()),
+        }
     }
 }
 

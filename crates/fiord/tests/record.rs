@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::FileExt as _;
+use std::process::{Command, Stdio};
 
 use fiord_testing::need;
 use serde_json::Value;
 
 use crate::common::schema::assert_documented;
 use crate::common::study::{as_ordinary_user, public};
-use crate::common::{Dir, Ran, assert_fits_terminal, finish, fiord, run, signal, start, until};
+use crate::common::{Dir, Mount, Ran, assert_fits_terminal, finish, fiord, run, signal, start, until};
 
 /// Whether calls can be recorded here.
 fn recordable() -> Result<(), String> {
@@ -97,13 +98,7 @@ fn a_process_that_runs_is_recorded_from_where_it_is() {
     table.set_len(1 << 20).unwrap();
     let this = std::process::id();
     let running = start(fiord(dir.path(), &format!("record -o r --as iolog --json --pid {this},{this}")));
-    until("the recording to begin", || {
-        let mut entries = fs::read_dir(dir.path()).unwrap().flatten();
-        entries.any(|entry| {
-            let is_output = entry.file_name().to_string_lossy().starts_with(".r.");
-            is_output && entry.metadata().is_ok_and(|found| found.len() > 0)
-        })
-    });
+    until("the recording to begin", || dir.join("r").exists());
     table.write_all_at(&[2; 512], 4096).unwrap();
     log.write_all(&[1; 24]).unwrap();
     log.seek(SeekFrom::Start(8)).unwrap();
@@ -137,10 +132,78 @@ fn names_are_replaced_and_the_recording_is_known_again() {
     dir.write("mine", "text");
     let refused = run(dir.path(), "record -o mine -- true");
     assert_eq!((refused.status, fs::read(dir.join("mine")).unwrap()), (Some(2), b"text".to_vec()));
-    // A recording that is cut off is refused with its place.
+    // One that is cut off has a model, and is not replayed.
     dir.write("cut", &bytes[..bytes.len() - 3]);
-    let refused = run(dir.path(), "model cut");
-    assert!(refused.assert_status(1).stderr.contains("cut: byte "), "{refused:?}");
+    let model = run(dir.path(), "model cut -o cut.fio");
+    assert!(model.assert_success().stdout.contains("The recording is cut off: it has no end"), "{model:?}");
+    let refused = run(dir.path(), "--name=a --ioengine=null --read_iolog=cut");
+    assert!(refused.assert_status(1).stderr.contains("cut cannot be replayed: byte "), "{refused:?}");
+}
+
+#[test]
+fn what_was_written_until_the_disk_was_full_is_a_recording() {
+    need!(recordable());
+    let dir = Dir::new();
+    let full = need!(Mount::tmpfs(&dir, "size=64k"));
+    dir.write("a", vec![7; 512 * 20_000]);
+    for form in ["recording", "iolog"] {
+        let line = format!("record -o tmpfs/{form} --as {form} --json --force -- dd bs=512 if=a of=b status=none");
+        let ran = run(dir.path(), &line);
+        assert_eq!(fs::read(dir.join("a")).unwrap(), fs::read(dir.join("b")).unwrap(), "dd went on");
+        let stderr = &ran.assert_status(1).stderr;
+        for part in [
+            &format!("--output tmpfs/{form}: No space left on device (ENOSPC): the recording ends after"),
+            "\n  free space there, or name a file on another file system with --output",
+        ] {
+            assert!(stderr.contains(part), "{stderr}");
+        }
+        let recorded: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_documented(&recorded, "record");
+        let calls = recorded["calls"].as_array().unwrap().iter();
+        let calls: u64 = calls.map(|one| one["calls"].as_u64().unwrap()).sum();
+        assert!(recorded["complete"] == false && (100..40_000).contains(&calls), "{recorded:#}");
+        // The model is of what is in it, all of it and no more.
+        let model = run(dir.path(), &format!("model tmpfs/{form} --json")).assert_success().json();
+        assert_eq!(model["operations"], calls, "{model:#}");
+        let length = fs::metadata(full.path.join(form)).unwrap().len();
+        assert_eq!(model["cut_at_byte"].as_u64(), (form == "recording").then_some(length));
+        fs::remove_file(full.path.join(form)).unwrap();
+    }
+}
+
+#[test]
+fn what_reached_the_file_of_a_killed_recorder_is_a_recording() {
+    need!(recordable());
+    let dir = Dir::new();
+    dir.write("a", vec![7; 100 * 4096]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "read go; dd if=a of=b bs=4k status=none; read end"]);
+    shell.current_dir(dir.path()).stdin(Stdio::piped());
+    let mut shell = start(shell);
+    let mut running = start(fiord(dir.path(), &format!("record -o r --pid {}", shell.0.id())));
+    until("the recording to begin", || dir.join("r").exists());
+    let mut input = shell.0.stdin.take().unwrap();
+    input.write_all(b"go\n").unwrap();
+    let model = || run(dir.path(), "model r --json");
+    let of_dd = |model: &Value| {
+        let sections = model["sections"].as_array().unwrap().iter();
+        let about = sections.map(|section| section["about"].as_str().unwrap().to_string());
+        about.filter(|about| about.contains(": 100 writes (400KiB)")).count() == 1
+    };
+    until("the calls to be written", || {
+        let ran = model();
+        ran.status == Some(0) && of_dd(&ran.json())
+    });
+    signal(running.0.id(), "KILL");
+    running.0.wait().unwrap();
+    let model = model().assert_success().json();
+    assert!(of_dd(&model) && model["cut_at_byte"].is_u64(), "{model:#}");
+    let text = model["job_file"].as_str().unwrap();
+    assert!(text.contains("The recording is cut off"), "{text}");
+    // The next removes what it left in the kernel, and replaces the file.
+    run(dir.path(), "record -o r -- true").assert_success();
+    drop(input);
+    shell.0.wait().unwrap();
 }
 
 #[test]

@@ -73,6 +73,16 @@ pub(crate) fn about(recorded: &Recorded) -> Vec<String> {
     about
 }
 
+/// Where a recording without an end stops, and what is missing, in a sentence.
+pub fn cut(recorded: &Recorded, length_ns: u64) -> Option<String> {
+    let byte = recorded.cut_at_byte?;
+    Some(format!(
+        "The recording is cut off: it has no end, and its last whole record ends at byte {byte}, {:.3} s after it began. \
+         What came after is missing, and whether events were lost, or calls left out, before it is not known.",
+        length_ns as f64 / 1e9,
+    ))
+}
+
 /// What a reader tells of the entry that it has just read.
 pub fn told<R: std::io::BufRead>(reader: &fiord_trace::Reader<R>) -> Told {
     Told {

@@ -272,4 +272,9 @@ impl<W: Write> IologWriter<W> {
     pub fn flush(&mut self) -> io::Result<()> {
         self.output.flush()
     }
+
+    /// Where it is written.
+    pub fn output(&mut self) -> &mut W {
+        &mut self.output
+    }
 }

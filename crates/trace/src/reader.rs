@@ -67,6 +67,15 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
+    /// Reads a recording of fiord that has no end up to its last whole record; `recorded` tells where that was.
+    #[must_use]
+    pub fn accepting_cut(mut self) -> Reader<R> {
+        if let TraceForm::Recording(records) = &mut self.form {
+            records.accept_cut();
+        }
+        self
+    }
+
     /// Whether the trace is a binary one of blktrace.
     pub fn is_blktrace(&self) -> bool {
         matches!(self.form, TraceForm::Blktrace(_))

@@ -39,7 +39,7 @@ pub use alloc_guard::{leave_no_alloc, no_alloc};
 pub use debug::DebugLog;
 pub use failure::Failure;
 pub use files::cache_growth::CacheGrowth;
-pub use files::target_opener::TargetOpener;
+pub use files::target_opener::{Replacement, TargetOpener};
 pub use hot::own_time::OwnTime;
 pub use job::engines::{ENGINES, RunnableEngine};
 pub use live::{Counters, State};

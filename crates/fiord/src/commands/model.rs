@@ -110,7 +110,7 @@ impl Traced {
             TracePosition::Line(line) => format!("{name}:{line}: {message}"),
             TracePosition::Byte(byte) => format!("{name}: byte {byte}: {message}"),
         };
-        let mut reader = Reader::new(input, Transform::default()).map_err(placed)?;
+        let mut reader = Reader::new(input, Transform::default()).map_err(placed)?.accepting_cut();
         let mut measured = Measurement::default();
         while let Some(entry) = reader.next_entry().map_err(placed)? {
             measured.add(&entry, &calls::told(&reader));
@@ -166,7 +166,9 @@ impl Traced {
         let names: Vec<String> = (0..measured.streams().len()).map(name).collect();
         let fidelity = Fidelity::of(measured, &own, &names);
         job_file.about.push(fidelity.sentence());
-        Ok(Modelled { job_file, fidelity })
+        let cut = recorded.as_ref().and_then(|recorded| calls::cut(recorded, self.length_ns));
+        job_file.about.extend(cut.clone());
+        Ok(Modelled { job_file, fidelity, cut })
     }
 }
 
@@ -174,6 +176,8 @@ impl Traced {
 struct Modelled {
     job_file: JobFile,
     fidelity: Fidelity,
+    /// Where the recording stops, if it has no end.
+    cut: Option<String>,
 }
 
 impl Modelled {
@@ -185,8 +189,9 @@ impl Modelled {
             table.rows.retain(|_| figures.next().is_some_and(|one| one.stream.is_empty() || !one.is_close()));
         }
         let columns = ["stream", "figure", "trace", "model", "deviation", "close"];
-        let sentence = wrapped(&self.fidelity.sentence(), width()).join("\n");
-        visible_lines(&format!("{}\n{sentence}\n", table.select(&columns).text(width())))
+        let sentences = self.cut.iter().cloned().chain([self.fidelity.sentence()]);
+        let sentences: Vec<String> = sentences.flat_map(|one| wrapped(&one, width())).collect();
+        visible_lines(&format!("{}\n{}\n", table.select(&columns).text(width()), sentences.join("\n")))
     }
 
     fn json(&self, traced: &Traced, text: &str, output: Option<&OutputFile>) -> String {
@@ -195,6 +200,10 @@ impl Modelled {
             json.string("form", traced.form());
             json.integer("operations", traced.measured.operations());
             json.integer("length_ns", traced.length_ns);
+            match traced.recorded.as_ref().and_then(|recorded| recorded.cut_at_byte) {
+                Some(byte) => json.integer("cut_at_byte", byte),
+                None => json.null("cut_at_byte"),
+            }
             match output {
                 Some(output) => json.string("output", &shown(output.path())),
                 None => json.null("output"),

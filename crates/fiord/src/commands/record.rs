@@ -4,7 +4,6 @@
 //! without `--force`.
 
 use std::ffi::OsString;
-use std::io::BufWriter;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -71,9 +70,6 @@ Examples:
   fiord model db.rec -o db.fio                     the job file that does the same
 ";
 
-/// Bytes of a recording that are written at once.
-const WRITE_BYTES: usize = 1 << 18;
-
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         let output = OutputFile::new("--output", &self.output, Some(self.force))?;
@@ -94,16 +90,17 @@ impl Invocation for Options {
         // What a command prints is not mixed with a line about it.
         let is_shown = fiord_sys::tty::stderr_is_terminal() && !is_command;
         let mut line = is_shown.then(StatusLine::default);
-        let outcome = output.write_by(|file| {
-            let progress = |calls| {
-                if let Some(line) = &mut line {
-                    line.draw(&format!("recording, {calls} calls so far"));
-                }
-            };
-            let not_written = |error: &std::io::Error| output.not_written(error);
-            let buffered = BufWriter::with_capacity(WRITE_BYTES, file);
-            record::record(tracing, source, &settings, buffered, progress, &not_written)
-        })?;
+        let not_written = |error: &std::io::Error| output.not_written(error);
+        let mut opened = output.open()?;
+        let file = opened.file().try_clone().map_err(|error| not_written(&error))?;
+        let progress = |calls| {
+            if let Some(line) = &mut line {
+                line.draw(&format!("recording, {calls} calls so far"));
+            }
+        };
+        // From then on it is found by its name, also if fiord is killed.
+        let begun = || opened.keep();
+        let outcome = record::record(tracing, source, &settings, file, begun, progress, &not_written)?;
         if let Some(line) = &mut line {
             line.clear();
         }
@@ -118,6 +115,9 @@ impl Invocation for Options {
                 let missing = record::missing(&outcome.end, 0);
                 missing.iter().for_each(|one| say(&format!("fiord record: {one}\n")));
             }
+        }
+        if let Some(error) = &outcome.failure {
+            return Err(cut_off(&output, error, &outcome));
         }
         let stopped = signal::stop_requested().filter(|_| outcome.status.is_none());
         Ok(ExitCode::from(stopped.map_or(status::SUCCESS, status::of_signal)))
@@ -154,8 +154,23 @@ impl Options {
     }
 }
 
+/// What to say if the rest could not be written.
+fn cut_off(output: &OutputFile, error: &std::io::Error, outcome: &Outcome) -> CommandError {
+    let until = layout::duration(Duration::from_nanos(outcome.totals.last_ns));
+    let calls: u64 = outcome.totals.calls.iter().sum();
+    let CommandError { why, status } = output.not_written(error);
+    let remedy = "free space there, or name a file on another file system with --output, and record again; \
+                  fiord model reads what is there";
+    CommandError {
+        why: format!(
+            "{why}: the recording ends after {until} with {calls} calls, and has no end\n  {remedy}"
+        ),
+        status,
+    }
+}
+
 fn text(outcome: &Outcome, missing: &[String]) -> String {
-    let Outcome { totals, end, status } = outcome;
+    let Outcome { totals, end, status, .. } = outcome;
     let counted = |kind: EntryKind| {
         let (calls, bytes) = (totals.calls[kind as usize], totals.bytes[kind as usize]);
         let bytes = if kind.has_range() { format!(" ({})", shown_bytes(bytes)) } else { String::new() };
@@ -178,7 +193,7 @@ fn text(outcome: &Outcome, missing: &[String]) -> String {
 }
 
 fn json(outcome: &Outcome, output: &OutputFile, form: Form, missing: &[String]) -> String {
-    let Outcome { totals, end, status } = outcome;
+    let Outcome { totals, end, status, failure } = outcome;
     Writer::document(|json| {
         json.string("output", &shown(output.path()));
         json.string("form", if form == Form::Recording { "recording" } else { "iolog" });
@@ -206,6 +221,7 @@ fn json(outcome: &Outcome, output: &OutputFile, form: Form, missing: &[String]) 
             Some(status) => json.string("exit_status", &status.to_string()),
             None => json.null("exit_status"),
         }
+        json.boolean("complete", failure.is_none());
         json.strings("missing", missing);
     })
 }

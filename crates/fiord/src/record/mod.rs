@@ -4,12 +4,13 @@
 //! Contents are not seen.
 
 mod events;
+mod kept;
 mod sink;
 mod tracker;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Write;
+use std::fs::File;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -28,7 +29,8 @@ use self::sink::Sink;
 use self::tracker::{Processes, Tracker};
 use crate::arguments::CommandError;
 
-pub(crate) use self::sink::{Form, Totals, words};
+pub(crate) use self::kept::Totals;
+pub(crate) use self::sink::{Form, words};
 
 /// Room for events on each processor: some two hundred thousand.
 const BUFFER_BYTES: u64 = 12 << 20;
@@ -65,6 +67,8 @@ pub(crate) struct Outcome {
     pub(crate) totals: Totals,
     pub(crate) end: RecordingEnd,
     pub(crate) status: Option<ExitStatus>,
+    /// Why the rest could not be written. What was until then is a recording without an end.
+    pub(crate) failure: Option<std::io::Error>,
 }
 
 /// The processes of this machine.
@@ -183,7 +187,7 @@ impl Starter {
 }
 
 /// Records, until the command or the processes have ended, the time is over, or a signal asks to stop. `progress` is told how
-/// many calls were recorded.
+/// many calls were recorded, and `begun` that the output has its head.
 ///
 /// # Errors
 /// What is lacking, or cannot be done, and what to do.
@@ -191,7 +195,8 @@ pub(crate) fn record(
     mut tracing: Tracing,
     source: Source,
     settings: &Settings,
-    output: impl Write,
+    output: File,
+    begun: impl FnOnce() -> Result<(), CommandError>,
     mut progress: impl FnMut(u64),
     not_written: &dyn Fn(&std::io::Error) -> CommandError,
 ) -> Result<Outcome, CommandError> {
@@ -200,12 +205,13 @@ pub(crate) fn record(
     let mut running = Running::start(&tracing, source)?;
     let began_ns = running.began_ns;
     sink.began(began_ns).map_err(|error| not_written(&error))?;
+    begun()?;
     let end_ns = settings
         .time
         .map_or(u64::MAX, |time| began_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
     let mut events = Events::default();
-    let mut is_last = false;
-    while !is_last {
+    let (mut is_last, mut failure) = (false, None);
+    while !is_last && failure.is_none() {
         is_last = clock::monotonic_ns() >= end_ns || running.is_to_stop();
         let ready_ns = clock::monotonic_ns().saturating_sub(YOUNG_NS);
         if is_last {
@@ -215,11 +221,10 @@ pub(crate) fn record(
             events.take(&mut tracing, &mut running.tracker, if is_last { u64::MAX } else { ready_ns })?;
         running.tracker.settle();
         let horizon_ns = if is_last { u64::MAX } else { running.tracker.horizon_ns() };
-        while let Some(done) = running.tracker.next(horizon_ns) {
-            sink.add(&done).map_err(|error| not_written(&error))?;
-        }
-        if !is_last {
-            progress(sink.totals.calls.iter().sum());
+        let mut done = std::iter::from_fn(|| running.tracker.next(horizon_ns));
+        failure = done.try_for_each(|done| sink.add(&done)).and_then(|()| sink.save_old(spent)).err();
+        if !is_last && failure.is_none() {
+            progress(sink.calls);
             let pause_ns = clock::monotonic_ns().saturating_sub(spent).saturating_mul(PAUSE_PARTS);
             clock::sleep_until_ns(
                 clock::monotonic_ns()
@@ -229,14 +234,17 @@ pub(crate) fn record(
         }
     }
     let length_ns = clock::monotonic_ns().saturating_sub(began_ns);
-    let left_out = running.tracker.left_out;
+    let left_out = sink.left_out(running.tracker.left_out);
+    if failure.is_some() {
+        tracing.instance.stop().map_err(|error| lacking(&error))?;
+        running.let_end();
+    }
     let status = running.finish()?;
     let exit_status = status.map(|status| status.code().unwrap_or(-1).cast_unsigned());
     let own_cpu_ns = clock::process_cpu_ns().saturating_sub(began_cpu_ns);
-    let mut end = RecordingEnd { length_ns, lost_events: events.lost, own_cpu_ns, left_out, exit_status };
-    let (totals, left_out) = sink.finish(&end).map_err(|error| not_written(&error))?;
-    end.left_out = left_out;
-    Ok(Outcome { totals, end, status })
+    let end = RecordingEnd { length_ns, lost_events: events.lost, own_cpu_ns, left_out, exit_status };
+    let failure = failure.or_else(|| sink.finish(&end).err());
+    Ok(Outcome { totals: sink.totals(), end, status, failure })
 }
 
 /// Events that were taken, those that are too young included.
@@ -358,6 +366,13 @@ impl Running {
             let _ = process::interrupt(child);
         }
         stop && signal::is_stop_urgent()
+    }
+
+    /// Lets a command go on until it has ended.
+    fn let_end(&mut self) {
+        while self.child.is_some() && !self.is_to_stop() {
+            clock::sleep_until_ns(clock::monotonic_ns() + PAUSE_MAX_NS);
+        }
     }
 
     /// Waits for the command.

@@ -3,7 +3,8 @@
 //! Invariant: contents are never written; with `--anonymous` no name of a file, thread, command or machine is.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -12,6 +13,7 @@ use fiord_model::{
     Thread,
 };
 
+use super::kept::{Kept, Record, Totals};
 use super::tracker::{Done, Identity, Place, Task};
 
 /// Files at most; what is done on others is counted as left out.
@@ -26,9 +28,18 @@ pub(crate) enum Form {
     Iolog,
 }
 
-enum Output<W: Write> {
-    Recording(RecordingWriter<W>),
-    Iolog(IologWriter<W>),
+enum Output {
+    Recording(RecordingWriter<Kept>),
+    Iolog(IologWriter<Kept>),
+}
+
+impl Output {
+    fn kept(&mut self) -> &mut Kept {
+        match self {
+            Output::Recording(recording) => recording.output(),
+            Output::Iolog(iolog) => iolog.output(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -39,46 +50,44 @@ struct FileState {
     size_bytes: u64,
 }
 
-/// What was recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Totals {
-    /// Calls of each kind, in the order of `EntryKind::ALL`.
-    pub(crate) calls: [u64; EntryKind::ALL.len()],
-    /// Bytes of reads, writes and trims, likewise.
-    pub(crate) bytes: [u64; EntryKind::ALL.len()],
-    /// Files with I/O.
-    pub(crate) files: u64,
-    /// Those that were closed before they could be named.
-    pub(crate) unnamed_files: u64,
-    /// Threads with I/O.
-    pub(crate) threads: u64,
-}
-
 /// Where calls go.
-pub(super) struct Sink<W: Write> {
-    output: Output<W>,
+pub(super) struct Sink {
+    output: Output,
     is_anonymous: bool,
     began_ns: u64,
     began: SystemTime,
     files: HashMap<PathBuf, FileState>,
-    pub(super) totals: Totals,
+    threads: u32,
+    unnamed_files: u64,
+    /// Calls that were given, of which the file may lack the last.
+    pub(super) calls: u64,
     /// Calls on more files than are told apart.
     unknown: u64,
 }
 
-impl<W: Write> Sink<W> {
+impl Sink {
     /// Begins the output.
     ///
     /// # Errors
     /// What the output returns.
-    pub(super) fn new(form: Form, output: W, head: &RecordingHead) -> io::Result<Sink<W>> {
-        let output = match form {
+    pub(super) fn new(form: Form, file: File, head: &RecordingHead) -> io::Result<Sink> {
+        let output = Kept::new(file);
+        let mut output = match form {
             Form::Recording => Output::Recording(RecordingWriter::new(output, head)?),
             Form::Iolog => Output::Iolog(IologWriter::new(output, true)?),
         };
-        let (began, is_anonymous) = (SystemTime::now(), head.is_anonymous);
-        let (files, totals) = (HashMap::new(), Totals::default());
-        Ok(Sink { output, is_anonymous, began_ns: 0, began, files, totals, unknown: 0 })
+        output.kept().ends(Record::Frame)?;
+        Ok(Sink {
+            output,
+            is_anonymous: head.is_anonymous,
+            began_ns: 0,
+            began: SystemTime::now(),
+            files: HashMap::new(),
+            threads: 0,
+            unnamed_files: 0,
+            calls: 0,
+            unknown: 0,
+        })
     }
 
     /// Times count from this moment of the trace's clock. That recording has begun is seen by what is in the output.
@@ -87,10 +96,20 @@ impl<W: Write> Sink<W> {
     /// What the output returns.
     pub(super) fn began(&mut self, at_ns: u64) -> io::Result<()> {
         self.began_ns = at_ns;
-        match &mut self.output {
-            Output::Recording(recording) => recording.flush(),
-            Output::Iolog(iolog) => iolog.flush(),
-        }
+        self.output.kept().save()
+    }
+
+    /// Writes what has waited for long.
+    ///
+    /// # Errors
+    /// What the output returns.
+    pub(super) fn save_old(&mut self, now_ns: u64) -> io::Result<()> {
+        self.output.kept().save_old(now_ns)
+    }
+
+    /// What is in the output.
+    pub(super) fn totals(&mut self) -> Totals {
+        *self.output.kept().totals()
     }
 
     /// Writes a call.
@@ -108,10 +127,7 @@ impl<W: Write> Sink<W> {
         let thread = self.thread(&done.task)?;
         let kind = done.call.entry_kind();
         let begin_ns = done.begin_ns.saturating_sub(self.began_ns);
-        self.totals.calls[kind as usize] += 1;
-        if kind.has_range() {
-            self.totals.bytes[kind as usize] += done.length_bytes;
-        }
+        self.calls += 1;
         match &mut self.output {
             Output::Recording(recording) => recording.io(&RecordedIo {
                 thread,
@@ -122,23 +138,27 @@ impl<W: Write> Sink<W> {
                 length_bytes: done.length_bytes,
                 begin_ns,
                 duration_ns: done.duration_ns,
-            }),
+            })?,
             Output::Iolog(iolog) => {
                 let event = IologEvent::Io { kind, offset_bytes, length_bytes: done.length_bytes };
-                iolog.write(begin_ns, &name, event)
+                iolog.write(begin_ns, &name, event)?;
             }
         }
+        let bytes = if kind.has_range() { done.length_bytes } else { 0 };
+        self.output.kept().ends(Record::Call { kind, bytes, begin_ns })
     }
 
     /// The file of a call, its name, and where in it the call worked; `None` if it is one too many.
     fn place(&mut self, done: &Done) -> io::Result<Option<(u32, PathBuf, u64)>> {
+        let unnamed_before = self.unnamed_files;
         let path = self.path(done);
+        let is_unnamed = self.unnamed_files > unnamed_before;
         if !self.files.contains_key(&path) {
             if self.files.len() >= FILES_MAX {
                 self.unknown += 1;
                 return Ok(None);
             }
-            self.name(&path, done)?;
+            self.name(&path, done, is_unnamed)?;
         }
         let Some(file) = self.files.get_mut(&path) else { return Ok(None) };
         let offset_bytes = match done.place {
@@ -163,17 +183,16 @@ impl<W: Write> Sink<W> {
         {
             return path.clone();
         }
-        self.totals.unnamed_files += 1;
-        let path = PathBuf::from(format!("unnamed-{}", self.totals.unnamed_files));
+        self.unnamed_files += 1;
+        let path = PathBuf::from(format!("unnamed-{}", self.unnamed_files));
         *identity = Identity::Known(Box::new(fiord_sys::descriptors::Opened::without_name(path.clone())));
         path
     }
 
-    fn name(&mut self, path: &Path, done: &Done) -> io::Result<()> {
-        let number = self.totals.files as u32;
-        self.totals.files += 1;
+    fn name(&mut self, path: &Path, done: &Done, is_unnamed: bool) -> io::Result<()> {
+        let number = self.files.len() as u32;
         let name = match self.is_anonymous {
-            true => PathBuf::from(format!("file-{}", self.totals.files)),
+            true => PathBuf::from(format!("file-{}", number + 1)),
             false => path.to_path_buf(),
         };
         match &mut self.output {
@@ -184,6 +203,7 @@ impl<W: Write> Sink<W> {
                 iolog.write(at_ns, &name, IologEvent::Open)?;
             }
         }
+        self.output.kept().ends(Record::File { is_unnamed })?;
         let size_bytes = match &*done.open.identity.borrow() {
             // One that was made meanwhile was empty, whatever it is by now.
             Identity::Known(opened) if opened.made.is_none_or(|made| made < self.began) => opened.size_bytes,
@@ -197,12 +217,12 @@ impl<W: Write> Sink<W> {
         if let Some(number) = task.number.get() {
             return Ok(number);
         }
-        let number = self.totals.threads as u32;
-        self.totals.threads += 1;
+        let number = self.threads;
+        self.threads += 1;
         task.number.set(Some(number));
         if let Output::Recording(recording) = &mut self.output {
             let name = match self.is_anonymous {
-                true => format!("thread-{}", self.totals.threads),
+                true => format!("thread-{}", self.threads),
                 false => task.name.to_string(),
             };
             recording.thread(&Thread {
@@ -211,21 +231,27 @@ impl<W: Write> Sink<W> {
                 name,
             })?;
         }
+        self.output.kept().ends(Record::Thread)?;
         Ok(number)
     }
 
-    /// Writes the end.
+    /// What is known at the end.
+    pub(super) fn left_out(&self, left_out: LeftOut) -> LeftOut {
+        LeftOut { unknown: left_out.unknown + self.unknown, ..left_out }
+    }
+
+    /// Writes the end, and waits until the output is stored.
     ///
     /// # Errors
     /// What the output returns.
-    pub(super) fn finish(self, end: &RecordingEnd) -> io::Result<(Totals, LeftOut)> {
-        let mut end = *end;
-        end.left_out.unknown += self.unknown;
-        match self.output {
-            Output::Recording(recording) => recording.finish(&end)?,
-            Output::Iolog(mut iolog) => iolog.flush()?,
+    pub(super) fn finish(&mut self, end: &RecordingEnd) -> io::Result<()> {
+        if let Output::Recording(recording) = &mut self.output {
+            recording.finish(end)?;
         }
-        Ok((self.totals, end.left_out))
+        let kept = self.output.kept();
+        kept.ends(Record::Frame)?;
+        kept.save()?;
+        kept.sync()
     }
 }
 

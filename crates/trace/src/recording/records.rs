@@ -1,7 +1,7 @@
 //! Reads a recording.
 //!
-//! Invariant: no bytes are a panic, and memory grows no faster than what was read. A recording without its end is an error:
-//! what was lost is not known.
+//! Invariant: no bytes are a panic, and memory grows no faster than what was read. A recording without its end is an error,
+//! because what was lost is not known, unless the caller has said that it tells so.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, ErrorKind};
@@ -30,6 +30,8 @@ pub struct Recorded {
     pub threads: Vec<Thread>,
     /// Its end, once that was read.
     pub end: Option<RecordingEnd>,
+    /// Where it stops, if it has no end: the byte after its last whole record.
+    pub cut_at_byte: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -55,6 +57,9 @@ pub(crate) struct Records<R> {
     last_begin_ns: u64,
     last: Option<RecordedIo>,
     now_ns: u64,
+    accepts_cut: bool,
+    /// The input ended within a record, or before the end.
+    is_cut: bool,
 }
 
 impl<R: BufRead> Records<R> {
@@ -70,6 +75,8 @@ impl<R: BufRead> Records<R> {
             last_begin_ns: 0,
             last: None,
             now_ns: 0,
+            accepts_cut: false,
+            is_cut: false,
         };
         let mut magic = [0; MAGIC.len()];
         records.fill(&mut magic)?;
@@ -87,8 +94,26 @@ impl<R: BufRead> Records<R> {
         Ok(records)
     }
 
+    /// Reads a recording that has no end up to its last whole record.
+    pub fn accept_cut(&mut self) {
+        self.accepts_cut = true;
+    }
+
     /// The next I/O; files that are named go to `files`.
     pub fn next(&mut self, files: &mut Vec<FileName>) -> Result<Option<Entry>, TraceError> {
+        if self.is_cut {
+            return Ok(None);
+        }
+        match self.record(files) {
+            Err(_) if self.is_cut && self.accepts_cut => {
+                self.told.cut_at_byte = Some(self.record_at);
+                Ok(None)
+            }
+            read => read,
+        }
+    }
+
+    fn record(&mut self, files: &mut Vec<FileName>) -> Result<Option<Entry>, TraceError> {
         while self.told.end.is_none() {
             self.record_at = self.at_byte;
             match self.byte()? {
@@ -206,12 +231,16 @@ impl<R: BufRead> Records<R> {
     }
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), TraceError> {
-        io::Read::read_exact(&mut self.input, bytes).map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => {
-                self.error("the recording has no end: it is cut off, or was not finished; record again")
-            }
-            _ => self.error(format!("it cannot be read: {}", fiord_errno::error_text(&error))),
-        })?;
+        if let Err(error) = io::Read::read_exact(&mut self.input, bytes) {
+            self.is_cut = error.kind() == ErrorKind::UnexpectedEof;
+            return Err(match self.is_cut {
+                true => self.error(
+                    "the recording has no end: it is cut off, or was not finished; \
+                     fiord model takes what is there, or record again",
+                ),
+                false => self.error(format!("it cannot be read: {}", fiord_errno::error_text(&error))),
+            });
+        }
         self.at_byte += bytes.len() as u64;
         Ok(())
     }

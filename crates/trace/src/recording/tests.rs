@@ -26,14 +26,19 @@ fn end() -> RecordingEnd {
 /// A recording of these calls, by two threads on two files.
 fn written(ios: &[RecordedIo]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut writer = RecordingWriter::new(&mut bytes, &head()).unwrap();
+    begun(&mut bytes, ios).finish(&end()).unwrap();
+    bytes
+}
+
+/// The same without its end.
+fn begun<'a>(bytes: &'a mut Vec<u8>, ios: &[RecordedIo]) -> RecordingWriter<&'a mut Vec<u8>> {
+    let mut writer = RecordingWriter::new(bytes, &head()).unwrap();
     for name in ["/data/a b", "/dev/sda"] {
         writer.file(name.as_ref()).unwrap();
         writer.thread(&Thread { process: 7, thread: 8, name: name.to_string() }).unwrap();
     }
     ios.iter().for_each(|io| writer.io(io).unwrap());
-    writer.finish(&end()).unwrap();
-    bytes
+    writer
 }
 
 fn read(bytes: &[u8]) -> Result<(Vec<(Entry, RecordedIo)>, Recorded), TraceError> {
@@ -76,6 +81,38 @@ fn what_is_cut_off_is_said_with_its_place() {
         let why = read(&bytes[..length]).unwrap_err().to_string();
         assert!(why.starts_with("byte ") && why.contains("has no end"), "{length}: {why}");
     }
+}
+
+#[test]
+fn what_is_whole_of_one_that_is_cut_off_is_read_where_that_is_told() {
+    let ios = [io(CallKind::Pread, 8192, 512, 5), io(CallKind::Fsync, 0, 0, 6)];
+    let ends = [0, 1, 2].map(|count| {
+        let mut bytes = Vec::new();
+        begun(&mut bytes, &ios[..count]);
+        bytes.len()
+    });
+    let bytes = written(&ios);
+    for length in ends[0]..bytes.len() {
+        let mut reader = Reader::new(&bytes[..length], Transform::default()).unwrap().accepting_cut();
+        let mut entries = 0;
+        while reader.next_entry().unwrap().is_some() {
+            entries += 1;
+        }
+        assert_eq!(reader.next_entry().unwrap(), None);
+        assert_eq!(entries, ends.iter().filter(|end| **end <= length).count() - 1, "{length}");
+        let told = reader.recorded().unwrap();
+        // What names a stream may be whole where its call is not.
+        assert!(told.end.is_none() && told.cut_at_byte.is_some_and(|at| at <= length as u64), "{told:?}");
+        assert!(told.cut_at_byte.is_some_and(|at| at >= ends[entries] as u64), "{told:?}");
+    }
+    let mut whole = Reader::new(&bytes[..], Transform::default()).unwrap().accepting_cut();
+    while whole.next_entry().unwrap().is_some() {}
+    assert_eq!(whole.recorded().unwrap().cut_at_byte, None);
+    // Bytes that are wrong are not a cut.
+    let mut wrong = bytes[..ends[0]].to_vec();
+    wrong.push(9);
+    let mut reader = Reader::new(&wrong[..], Transform::default()).unwrap().accepting_cut();
+    assert!(reader.next_entry().is_err());
 }
 
 #[test]

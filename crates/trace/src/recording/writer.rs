@@ -132,19 +132,16 @@ impl<W: Write> RecordingWriter<W> {
         found
     }
 
-    /// Writes what is buffered.
-    ///
-    /// # Errors
-    /// What the output returns.
-    pub fn flush(&mut self) -> io::Result<()> {
-        self.output.flush()
+    /// Where it is written.
+    pub fn output(&mut self) -> &mut W {
+        &mut self.output
     }
 
-    /// Writes the end and what is buffered.
+    /// Writes the end.
     ///
     /// # Errors
     /// What the output returns.
-    pub fn finish(mut self, end: &RecordingEnd) -> io::Result<()> {
+    pub fn finish(&mut self, end: &RecordingEnd) -> io::Result<()> {
         self.record.clear();
         self.record.push(END);
         let left = &end.left_out;
@@ -160,8 +157,7 @@ impl<W: Write> RecordingWriter<W> {
             end.exit_status.map_or(0, |status| u64::from(status) + 1),
         ];
         figures.into_iter().for_each(|figure| number(&mut self.record, figure));
-        self.output.write_all(&self.record)?;
-        self.output.flush()
+        self.output.write_all(&self.record)
     }
 }
 

@@ -46,6 +46,38 @@ struct Seen {
     files: Vec<(Identity, Claim)>,
 }
 
+/// A file beside the one that it is to replace, which it does once it is kept.
+#[derive(Debug)]
+pub struct Replacement {
+    /// The file, open for writing.
+    pub file: File,
+    path: PathBuf,
+    beside: PathBuf,
+    target: PathBuf,
+    is_kept: bool,
+}
+
+impl Replacement {
+    /// Stores what was written so far, and puts the file in its place. More may be written to it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn keep(&mut self) -> Result<(), Failure> {
+        let kept = self.file.sync_all().and_then(|()| std::fs::rename(&self.beside, &self.target));
+        kept.map_err(|error| Failure::file("write", &self.path, &error))?;
+        self.is_kept = true;
+        Ok(())
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = std::fs::remove_file(&self.beside);
+        }
+    }
+}
+
 impl TargetOpener {
     /// The opener for a run of this plan.
     pub(crate) fn of(plan: &Plan) -> TargetOpener {
@@ -313,40 +345,31 @@ impl TargetOpener {
         Ok(open)
     }
 
-    /// Replaces a regular file of fiord's own, or creates it, with contents that are written little by little: whoever reads the
-    /// path sees the old contents or the new ones, never a part.
+    /// A file that is to replace a regular file of fiord's own, or to be it: whoever reads the path sees the old contents until
+    /// the new ones are kept.
     ///
     /// # Errors
-    /// The kernel's, or those of `may_write`, and what writing returns; or the path is neither a regular file nor free.
-    pub fn replace_by<T, E: From<Failure>>(
-        &self,
-        path: &Path,
-        write: impl FnOnce(&mut File) -> Result<T, E>,
-    ) -> Result<T, E> {
+    /// The kernel's, or those of `may_write`; or the path is neither a regular file nor free.
+    pub fn replacement(&self, path: &Path) -> Result<Replacement, Failure> {
         self.may_write(path)?;
         // The file that a link leads to is replaced, not the link.
         let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         if stat::stat(&target).is_ok_and(|found| found.kind != InodeKind::Regular) {
             let explanation = "it is not a regular file; name another";
-            let failure = Failure { path: Some(path.to_path_buf()), ..Failure::other("write", explanation) };
-            return Err(failure.into());
+            return Err(Failure { path: Some(path.to_path_buf()), ..Failure::other("write", explanation) });
         }
         let mut beside = OsString::from(".");
         beside.push(target.file_name().unwrap_or_default());
         beside.push(format!(".{}", std::process::id()));
         let beside = target.with_file_name(beside);
-        let failed = |error: io::Error| Failure::file("write", path, &error);
-        let opened =
-            self.create(&beside, false).map_err(|why| Failure { path: Some(path.to_path_buf()), ..why });
-        let written = opened.map_err(E::from).and_then(|mut file| {
-            let written = write(&mut file)?;
-            let kept = file.sync_all().and_then(|()| std::fs::rename(&beside, &target));
-            kept.map(|()| written).map_err(|error| failed(error).into())
-        });
-        if written.is_err() {
-            let _ = std::fs::remove_file(&beside);
+        let path = path.to_path_buf();
+        match self.create(&beside, false) {
+            Ok(file) => Ok(Replacement { file, path, beside, target, is_kept: false }),
+            Err(why) => {
+                let _ = std::fs::remove_file(&beside);
+                Err(Failure { path: Some(path), ..why })
+            }
         }
-        written
     }
 
     /// Checks whether a test of fiord's own may overwrite a path: a new file, or a block device.
