@@ -117,6 +117,23 @@ fn a_process_that_runs_is_recorded_from_where_it_is() {
 }
 
 #[test]
+fn files_that_are_closed_at_once_have_their_names() {
+    need!(recordable());
+    let dir = Dir::new();
+    if !std::path::Path::new("/proc/sys/kernel/unprivileged_bpf_disabled").exists() {
+        fiord_testing::skip!("the kernel has no BPF");
+    }
+    dir.write("go", "mkdir d; i=0; while [ $i -lt 200 ]; do echo x > f$i; i=$((i+1)); done; cd d; echo y > g; rm g");
+    let ran = run(dir.path(), "record -o r --as iolog --json -- sh go").assert_success().json();
+    // Where a name is not in memory when its file is opened, as at the start of a program, the kernel does not read it.
+    assert!(ran["unnamed_files"].as_u64().unwrap() < 10, "{ran:#}");
+    let iolog = fs::read_to_string(dir.join("r")).unwrap();
+    for file in (0..200).map(|file| format!("f{file}")).chain(["d/g".to_string()]) {
+        assert_eq!(lines(&iolog, &file), ["write 0 2"], "{file}: {iolog}");
+    }
+}
+
+#[test]
 fn names_are_replaced_and_the_recording_is_known_again() {
     need!(recordable());
     let dir = Dir::new();

@@ -93,6 +93,38 @@ pub fn opened(process: i32, descriptor: i32) -> io::Result<Opened> {
     })
 }
 
+/// The file that had this path when it was opened, and that is closed by now; it may have been removed.
+pub fn named(path: &Path) -> Opened {
+    let in_directory = || Some(fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?));
+    let place = fs::canonicalize(path).ok().or_else(in_directory).unwrap_or_else(|| path.to_path_buf());
+    match fs::metadata(&place) {
+        Ok(found) => Opened {
+            path: self::path(place, &found),
+            how: OpenedHow::default(),
+            position_bytes: 0,
+            size_bytes: found.len(),
+            made: found.created().ok(),
+        },
+        Err(_) => Opened { path: (!is_of_kernel(&place)).then_some(place), ..Opened::without_name(PathBuf::new()) },
+    }
+}
+
+/// The directory that a thread is in.
+///
+/// # Errors
+/// It has ended, or this user may not look.
+pub fn directory(thread: i32) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/{thread}/cwd"))
+}
+
+/// The directory that a thread has open by this number.
+///
+/// # Errors
+/// It is closed by now, the thread has ended, or this user may not look.
+pub fn directory_opened(thread: i32, descriptor: i32) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/{thread}/fd/{descriptor}"))
+}
+
 /// All open files of a process, with their numbers.
 ///
 /// # Errors
@@ -126,15 +158,19 @@ pub fn threads_with_descendants(processes: &[i32]) -> Vec<i32> {
     threads
 }
 
+/// Whether it is a file of the kernel.
+fn is_of_kernel(target: &Path) -> bool {
+    ["/proc", "/sys", "/memfd:"].iter().any(|place| match place.strip_suffix(':') {
+        Some(_) => target.as_os_str().as_bytes().starts_with(place.as_bytes()),
+        None => target.starts_with(Path::new(place)),
+    })
+}
+
 /// The path of a regular file or block device that is stored somewhere.
 fn path(target: PathBuf, found: &Metadata) -> Option<PathBuf> {
     const DELETED: &[u8] = b" (deleted)";
     let is_storage = found.is_file() || found.file_type().is_block_device();
-    let is_of_kernel = ["/proc", "/sys", "/memfd:"].iter().any(|place| match place.strip_suffix(':') {
-        Some(_) => target.as_os_str().as_bytes().starts_with(place.as_bytes()),
-        None => target.starts_with(Path::new(place)),
-    });
-    if !is_storage || is_of_kernel || !target.is_absolute() {
+    if !is_storage || is_of_kernel(&target) || !target.is_absolute() {
         return None;
     }
     let mut bytes = target.into_os_string().into_vec();

@@ -33,6 +33,7 @@ pub mod map;
 pub mod memory;
 pub mod mtd;
 pub mod names;
+pub mod open_names;
 pub mod nvme;
 pub mod pagecache;
 pub mod persistent;

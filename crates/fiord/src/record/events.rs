@@ -2,8 +2,11 @@
 //!
 //! Invariant: where a field is in a record is what the kernel's `format` file says; no record is a panic.
 
+use std::path::PathBuf;
+
 use fiord_model::CallKind;
 use fiord_profile::tracepoints::format::{Field, id, id_of};
+use fiord_sys::open_names::{NAME_BYTES_MAX, NAME_MARK, NamedCall};
 
 /// A call that matters for what is done on files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,15 @@ pub(super) enum Call {
     Map,
     /// `unshare` of the table of descriptors.
     Unshare,
+    /// `chdir` and `fchdir`.
+    Directory,
+}
+
+impl Call {
+    /// Whether it has the name of a file.
+    pub(super) fn has_name(self) -> bool {
+        matches!(self, Call::Open | Call::OpenAt | Call::OpenAt2 | Call::Create | Call::Directory)
+    }
 }
 
 /// A call as the kernel names it, what of it is recorded, and whether its end is.
@@ -63,7 +75,7 @@ const fn begun(name: &'static str, call: Call, filter: &'static str) -> TracedCa
 }
 
 /// All calls that are traced, where the kernel has them.
-pub(super) const CALLS: [TracedCall; 33] = [
+pub(super) const CALLS: [TracedCall; 35] = [
     traced("read", Call::Io(CallKind::Read)),
     traced("write", Call::Io(CallKind::Write)),
     traced("pread64", Call::Io(CallKind::Pread)),
@@ -104,6 +116,8 @@ pub(super) const CALLS: [TracedCall; 33] = [
     begun("mmap", Call::Map, "flags & 1 && (prot & 2 || len >= 1048576)"),
     TracedCall { name: "unshare", call: Call::Unshare, filter: "unshare_flags & 1024", has_end: true },
     traced("sendfile", Call::SendFile),
+    traced("chdir", Call::Directory),
+    traced("fchdir", Call::Directory),
 ];
 
 /// What the end of a call must be to be recorded, where most of its calls do not matter.
@@ -125,6 +139,8 @@ pub(super) enum Kind {
     Begin(Call),
     /// A call has ended.
     End(Call),
+    /// The name of what is opened or entered next.
+    Name,
     /// A thread or process was made.
     NewTask,
     /// A program was executed.
@@ -140,6 +156,8 @@ pub(super) enum What {
     Begin(Call, [u64; 6]),
     /// The call has ended with this result.
     End(Call, i64),
+    /// It is about to open the file, or enter the directory, of this name.
+    Names(PathBuf),
     /// It made this thread or process, with the flags of `clone`.
     NewTask { task: i32, flags: u64 },
     /// It executed this program; it had this number before.
@@ -182,6 +200,7 @@ impl Formats {
                 behind.map(|(_, field)| field).take(6).collect()
             }
             Kind::End(_) => vec![needed("ret")?],
+            Kind::Name => vec![needed("bpf_string")?],
             Kind::NewTask => vec![needed("pid")?, needed("clone_flags")?],
             Kind::Executed => vec![needed("old_pid")?, needed("filename")?],
             Kind::Ended => Vec::new(),
@@ -201,6 +220,7 @@ impl Formats {
         let what = match *kind {
             Kind::Begin(call) => What::Begin(call, std::array::from_fn(|at| number(at).unwrap_or(0))),
             Kind::End(call) => What::End(call, number(0)?.cast_signed()),
+            Kind::Name => What::Names(name(&fields.first()?.text(record)?)?),
             Kind::NewTask => What::NewTask { task: number(0)? as i32, flags: number(1)? },
             Kind::Executed => {
                 let program = fields.get(1)?.text(record).unwrap_or_default();
@@ -210,6 +230,23 @@ impl Formats {
         };
         Some(Event { at_ns, thread: thread.number(record)? as i32, what })
     }
+}
+
+/// Where a call has the name of a file, if this tracepoint is of one.
+pub(super) fn named_call(call: Call, text: &str) -> Option<NamedCall> {
+    let field = match call {
+        Call::Open | Call::OpenAt | Call::OpenAt2 | Call::Directory => "filename",
+        Call::Create => "pathname",
+        _ => return None,
+    };
+    Some(NamedCall { event: id(text)?, name_at: u16::try_from(Field::named(text, field)?.at()).ok()? })
+}
+
+/// A name as it was printed; `None` of what someone else printed, and of a name that is not whole.
+fn name(printed: &str) -> Option<PathBuf> {
+    let name = printed.strip_prefix(NAME_MARK)?;
+    let is_whole = !name.is_empty() && name.len() < NAME_BYTES_MAX && !name.contains('\u{fffd}');
+    is_whole.then(|| name.into())
 }
 
 #[cfg(test)]

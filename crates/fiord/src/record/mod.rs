@@ -11,6 +11,7 @@ mod tracker;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -21,10 +22,11 @@ use fiord_profile::tracepoints::Page;
 use fiord_report::path::shown;
 use fiord_sys::descriptors::{self, Opened};
 use fiord_sys::errno::error_text;
+use fiord_sys::open_names::OpenNames;
 use fiord_sys::tracefs::{TraceError, TraceInstance, TracePages};
 use fiord_sys::{clock, process, processes, signal, thread};
 
-use self::events::{CALLS, Event, Formats, Kind, TASKS, end_filter};
+use self::events::{CALLS, Event, Formats, Kind, TASKS, end_filter, named_call};
 use self::sink::Sink;
 use self::tracker::{Processes, Tracker};
 use crate::arguments::CommandError;
@@ -83,6 +85,17 @@ impl Processes for Proc {
         descriptors::all_opened(process).unwrap_or_default()
     }
 
+    fn named(&self, path: &Path) -> Opened {
+        descriptors::named(path)
+    }
+
+    fn directory(&self, thread: i32, descriptor: Option<i32>) -> Option<PathBuf> {
+        match descriptor {
+            Some(descriptor) => descriptors::directory_opened(thread, descriptor).ok(),
+            None => descriptors::directory(thread).ok(),
+        }
+    }
+
     fn thread(&self, thread: i32) -> Option<(i32, String)> {
         processes::of_thread(thread).ok().map(|facts| (facts.process, facts.name))
     }
@@ -94,6 +107,8 @@ pub(crate) struct Tracing {
     pages: TracePages,
     instance: TraceInstance,
     formats: Formats,
+    /// `None`: this kernel cannot print the names of files.
+    _names: Option<OpenNames>,
 }
 
 impl Tracing {
@@ -105,6 +120,7 @@ impl Tracing {
         let prepare = || {
             let instance = TraceInstance::create(BUFFER_BYTES)?;
             let mut formats = Formats::default();
+            let mut named = Vec::new();
             let mut add = |system: &str, event: &str, kind: Kind, filter: &str| {
                 formats.add(kind, &instance.format(system, event)?).map_err(|field| {
                     let why = format!("this kernel's {event} has no field {field}");
@@ -122,13 +138,18 @@ impl Tracing {
                     continue;
                 }
                 add("syscalls", &begin, Kind::Begin(traced.call), traced.filter)?;
+                named.extend(named_call(traced.call, &instance.format("syscalls", &begin)?));
                 if traced.has_end {
                     let end = format!("sys_exit_{}", traced.name);
                     add("syscalls", &end, Kind::End(traced.call), end_filter(traced.call))?;
                 }
             }
+            let names = instance.format("bpf_trace", "bpf_trace_printk").ok().and_then(|format| {
+                formats.add(Kind::Name, &format).ok()?;
+                instance.print_names(&named).ok()
+            });
             let pages = instance.pages()?;
-            Ok(Tracing { instance, pages, formats })
+            Ok(Tracing { instance, pages, formats, _names: names })
         };
         prepare().map_err(|error| lacking(&error))
     }

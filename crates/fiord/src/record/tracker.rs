@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use fiord_model::{CallKind, EntryKind, LeftOut, OpenFlags};
@@ -16,7 +17,10 @@ use super::events::{Call, Event, What};
 /// Calls that have ended and wait for those that began before, at most.
 const WAITING_MAX: usize = 1 << 16;
 /// Flags of `clone`.
+const CLONE_FS: u64 = 0x200;
 const CLONE_FILES: u64 = 0x400;
+/// The number of the directory that a thread is in.
+const AT_FDCWD: i32 = -100;
 const CLONE_THREAD: u64 = 0x1_0000;
 /// Flags of `pwritev2`.
 const RWF_DSYNC: u64 = 2;
@@ -36,6 +40,10 @@ pub(super) trait Processes {
     fn opened(&self, thread: i32, descriptor: i32) -> Option<Opened>;
     /// All open files of a process.
     fn all_opened(&self, process: i32) -> Vec<(i32, Opened)>;
+    /// What is known of a file that was opened by this path and is closed.
+    fn named(&self, path: &Path) -> Opened;
+    /// The directory that a thread has open by this number, or the one that it is in.
+    fn directory(&self, thread: i32, descriptor: Option<i32>) -> Option<PathBuf>;
     /// The process of a thread, and the thread's name.
     fn thread(&self, thread: i32) -> Option<(i32, String)>;
 }
@@ -65,6 +73,8 @@ struct Descriptor {
 pub(super) struct OpenFile {
     position_bytes: Cell<u64>,
     flags: Cell<OpenFlags>,
+    /// The path by which it was opened, where the kernel tells.
+    name: Option<PathBuf>,
     pub(super) identity: RefCell<Identity>,
 }
 
@@ -85,6 +95,10 @@ struct State {
     task: Rc<Task>,
     table: Rc<RefCell<Table>>,
     under_way: Option<(Call, [u64; 6], u64)>,
+    /// The name of the file that it is about to open, or of the directory that it enters.
+    names: Option<PathBuf>,
+    /// The directory that it is in, once that was asked.
+    directory: Rc<RefCell<Option<PathBuf>>>,
     /// The command has not been executed yet.
     is_waiting: bool,
 }
@@ -167,6 +181,7 @@ fn descriptor(opened: Opened) -> Descriptor {
     let open = OpenFile {
         position_bytes: Cell::new(opened.position_bytes),
         flags: Cell::new(flags(opened.how)),
+        name: None,
         identity: RefCell::new(Identity::Known(Box::new(opened))),
     };
     Descriptor { open: is_file.then(|| Rc::new(open)), closes_on_exec }
@@ -218,8 +233,9 @@ impl<P: Processes> Tracker<P> {
                 Rc::new(RefCell::new(all.map(|(number, opened)| (number, descriptor(opened))).collect()))
             }
         };
+        let directory = known.map(|state| Rc::clone(&state.directory)).unwrap_or_default();
         let task = Rc::new(Task { process, thread, name: name.into(), number: Cell::new(None) });
-        let state = State { task, table, under_way: None, is_waiting: false };
+        let state = State { task, table, under_way: None, names: None, directory, is_waiting: false };
         Some(self.states.entry(thread).insert_entry(state).into_mut())
     }
 
@@ -244,6 +260,11 @@ impl<P: Processes> Tracker<P> {
         match &event.what {
             What::Executed { before, program } => self.executed(*before, thread, program),
             What::Ended => drop(self.states.remove(&thread)),
+            What::Names(name) => {
+                if let Some(state) = self.states.get_mut(&thread) {
+                    state.names = Some(name.clone());
+                }
+            }
             What::Begin(call, arguments) => {
                 if !self.states.contains_key(&thread) {
                     self.adopt(thread);
@@ -262,6 +283,7 @@ impl<P: Processes> Tracker<P> {
             }
             What::End(call, result) => {
                 let Some(state) = self.states.get_mut(&thread) else { return };
+                let names = if call.has_name() { state.names.take() } else { None };
                 let Some((begun, arguments, begin_ns)) = state.under_way.take() else { return };
                 if begun == Call::Unshare && *result == 0 {
                     let own = state.table.borrow().clone();
@@ -270,6 +292,7 @@ impl<P: Processes> Tracker<P> {
                 if begun == *call && *result >= 0 && event.at_ns >= self.began_ns {
                     let (task, table) = (Rc::clone(&state.task), Rc::clone(&state.table));
                     let call = Ended {
+                        name: names.and_then(|name| self.resolved(thread, &arguments, begun, name)),
                         task,
                         arguments,
                         result: result.cast_unsigned(),
@@ -290,7 +313,8 @@ impl<P: Processes> Tracker<P> {
         {
             let task = Task { process: thread, thread, name: "".into(), number: Cell::new(None) };
             let table = Rc::new(RefCell::new(inherited.clone()));
-            let state = State { task: Rc::new(task), table, under_way: None, is_waiting: true };
+            let directory = Rc::new(RefCell::new(std::env::current_dir().ok()));
+            let state = State { task: Rc::new(task), table, under_way: None, names: None, directory, is_waiting: true };
             self.states.insert(thread, state);
             return;
         }
@@ -299,10 +323,14 @@ impl<P: Processes> Tracker<P> {
             0 => Rc::new(RefCell::new(state.table.borrow().clone())),
             _ => Rc::clone(&state.table),
         };
+        let directory = match flags & CLONE_FS {
+            0 => Rc::new(RefCell::new(state.directory.borrow().clone())),
+            _ => Rc::clone(&state.directory),
+        };
         let process = if is_thread { state.task.process } else { thread };
         let task = Task { process, thread, name: Rc::clone(&state.task.name), number: Cell::new(None) };
         let is_waiting = state.is_waiting;
-        self.states.insert(thread, State { task: Rc::new(task), table, under_way: None, is_waiting });
+        self.states.insert(thread, State { task: Rc::new(task), table, under_way: None, names: None, directory, is_waiting });
     }
 
     fn executed(&mut self, before: i32, thread: i32, program: &str) {
@@ -317,7 +345,8 @@ impl<P: Processes> Tracker<P> {
         let name = program.rsplit('/').next().unwrap_or(program).into();
         let task = Task { process: thread, thread, name, number: Cell::new(None) };
         let table = Rc::new(RefCell::new(kept));
-        self.states.insert(thread, State { task: Rc::new(task), table, under_way: None, is_waiting: false });
+        let directory = Rc::new(RefCell::new(state.directory.borrow().clone()));
+        self.states.insert(thread, State { task: Rc::new(task), table, under_way: None, names: None, directory, is_waiting: false });
     }
 
     /// What has its effect when it begins: another thread may have the number of a closed file before the call ends.
@@ -355,14 +384,19 @@ impl<P: Processes> Tracker<P> {
         let number = arguments[0] as i32;
         match call {
             Call::Io(kind) => self.io(kind, ended, table),
-            Call::Open => self.opened(made, OpenedHow::of(arguments[1] as i32), task.thread, table),
-            Call::OpenAt => self.opened(made, OpenedHow::of(arguments[2] as i32), task.thread, table),
+            Call::Open => self.opened(made, OpenedHow::of(arguments[1] as i32), ended, table),
+            Call::OpenAt => self.opened(made, OpenedHow::of(arguments[2] as i32), ended, table),
             // Its flags are in the memory of the program.
             Call::OpenAt2 => {
                 table.remove(&made);
                 self.find(task.thread, made, table);
             }
-            Call::Create => self.opened(made, OpenedHow::created(), task.thread, table),
+            Call::Create => self.opened(made, OpenedHow::created(), ended, table),
+            Call::Directory => {
+                if let Some(state) = self.states.get(&task.thread) {
+                    state.directory.replace(ended.name);
+                }
+            }
             Call::Seek => {
                 if let Some(open) = self.find(task.thread, number, table) {
                     open.position_bytes.set(result);
@@ -390,11 +424,13 @@ impl<P: Processes> Tracker<P> {
         }
     }
 
-    fn opened(&mut self, number: i32, how: OpenedHow, thread: i32, table: &mut Table) {
+    fn opened(&mut self, number: i32, how: OpenedHow, ended: Ended, table: &mut Table) {
+        let thread = ended.task.thread;
         let identity = if how.without_io { Identity::Other } else { Identity::New };
         let open = Rc::new(OpenFile {
             position_bytes: Cell::new(0),
             flags: Cell::new(flags(how)),
+            name: ended.name,
             identity: RefCell::new(identity),
         });
         self.opens = true;
@@ -402,6 +438,25 @@ impl<P: Processes> Tracker<P> {
             self.unnamed.push((thread, number, Rc::clone(&open)));
         }
         table.insert(number, Descriptor { open: Some(open), closes_on_exec: how.closes_on_exec });
+    }
+
+    /// The path of a file that is opened, from the directory that the call names or its thread is in.
+    fn resolved(&self, thread: i32, arguments: &[u64; 6], call: Call, name: PathBuf) -> Option<PathBuf> {
+        if name.is_absolute() {
+            return Some(name);
+        }
+        let state = self.states.get(&thread)?;
+        let number = if matches!(call, Call::OpenAt | Call::OpenAt2) { arguments[0] as i32 } else { AT_FDCWD };
+        if number != AT_FDCWD {
+            let table = state.table.borrow();
+            let known = table.get(&number).and_then(|one| one.open.as_ref()?.name.clone());
+            return Some(known.or_else(|| self.processes.directory(thread, Some(number)))?.join(name));
+        }
+        let mut directory = state.directory.borrow_mut();
+        if directory.is_none() {
+            *directory = self.processes.directory(thread, None);
+        }
+        Some(directory.as_ref()?.join(name))
     }
 
     /// The open file of a number; one that is not known is looked at, once.
@@ -472,7 +527,8 @@ impl<P: Processes> Tracker<P> {
         for (thread, number, open) in std::mem::take(&mut self.unnamed) {
             let found = self
                 .holder(thread, number, &open)
-                .and_then(|(thread, number)| self.processes.opened(thread, number));
+                .and_then(|(thread, number)| self.processes.opened(thread, number))
+                .or_else(|| open.name.as_deref().map(|name| self.processes.named(name)));
             open.identity.replace(match found {
                 Some(mut opened) if opened.path.is_some() => {
                     // What was appended before it was looked at comes after the size that it had.
@@ -506,7 +562,10 @@ impl<P: Processes> Tracker<P> {
         }
         let calls = self.waiting.iter().map(|Reverse(waiting)| &waiting.done);
         calls
-            .filter(|done| done.place == Place::End && Rc::ptr_eq(&done.open, open))
+            .filter(|done| {
+                let is_same = open.name.is_some() && done.open.name == open.name;
+                done.place == Place::End && (is_same || Rc::ptr_eq(&done.open, open))
+            })
             .map(|done| done.length_bytes)
             .sum()
     }
@@ -528,6 +587,8 @@ impl<P: Processes> Tracker<P> {
 /// A call that has ended without an error.
 struct Ended {
     task: Rc<Task>,
+    /// The path of the file that it opened.
+    name: Option<PathBuf>,
     arguments: [u64; 6],
     result: u64,
     begin_ns: u64,
@@ -564,6 +625,14 @@ mod tests {
 
         fn all_opened(&self, process: i32) -> Vec<(i32, Opened)> {
             vec![(5, self.opened(process, 5).unwrap())]
+        }
+
+        fn named(&self, path: &Path) -> Opened {
+            Opened::without_name(path.to_path_buf())
+        }
+
+        fn directory(&self, _: i32, descriptor: Option<i32>) -> Option<PathBuf> {
+            Some(if descriptor == Some(9) { "/nine" } else { "/home" }.into())
         }
 
         fn thread(&self, thread: i32) -> Option<(i32, String)> {
@@ -663,6 +732,27 @@ mod tests {
         let second = tracker.next(u64::MAX).unwrap();
         let Identity::Known(opened) = &*second.open.identity.borrow() else { panic!("{second:?}") };
         assert_eq!(opened.size_bytes, 200, "300 less what was appended");
+    }
+
+    #[test]
+    fn what_closed_before_it_was_looked_at_has_the_name_by_which_it_was_opened() {
+        let mut tracker = tracker();
+        let names = |name: &str| What::Names(name.into());
+        let cases = [("/a", AT_FDCWD, "/a"), ("b", AT_FDCWD, "/home/b"), ("c", 9, "/nine/c")];
+        for (at, (name, directory, _)) in cases.iter().enumerate() {
+            let at_ns = 100 * (at as u64 + 1);
+            // One that fails has no effect on the next.
+            tracker.take(&Event { at_ns, thread: PROCESS, what: names("failed") });
+            call(&mut tracker, at_ns, PROCESS, Call::OpenAt, [0; 6], -2);
+            tracker.take(&Event { at_ns, thread: PROCESS, what: names(name) });
+            let from = u64::from(directory.cast_unsigned());
+            call(&mut tracker, at_ns + 10, PROCESS, Call::OpenAt, [from, 0, 0, 0, 0, 0], 30);
+            call(&mut tracker, at_ns + 20, PROCESS, WRITE, [30, 0, 100, 0, 0, 0], 100);
+            let close = What::Begin(Call::Close, [30, 0, 0, 0, 0, 0]);
+            tracker.take(&Event { at_ns: at_ns + 30, thread: PROCESS, what: close });
+        }
+        let paths: Vec<String> = found(&mut tracker).into_iter().map(|(path, ..)| path).collect();
+        assert_eq!(paths, cases.map(|(.., path)| path));
     }
 
     #[test]

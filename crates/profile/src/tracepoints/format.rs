@@ -27,6 +27,11 @@ impl Field {
         })
     }
 
+    /// The byte of a record where it begins.
+    pub fn at(self) -> usize {
+        self.at
+    }
+
     /// Its value in a record, without a sign; `None` if it is no number of at most eight bytes.
     pub fn number(self, record: &[u8]) -> Option<u64> {
         let bytes = record.get(self.at..)?.get(..self.bytes)?;
