@@ -123,7 +123,10 @@ fn files_that_are_closed_at_once_have_their_names() {
     if !std::path::Path::new("/proc/sys/kernel/unprivileged_bpf_disabled").exists() {
         fiord_testing::skip!("the kernel has no BPF");
     }
-    dir.write("go", "mkdir d; i=0; while [ $i -lt 200 ]; do echo x > f$i; i=$((i+1)); done; cd d; echo y > g; rm g");
+    dir.write(
+        "go",
+        "mkdir d; i=0; while [ $i -lt 200 ]; do echo x > f$i; i=$((i+1)); done; cd d; echo y > g; rm g",
+    );
     let ran = run(dir.path(), "record -o r --as iolog --json -- sh go").assert_success().json();
     // Where a name is not in memory when its file is opened, as at the start of a program, the kernel does not read it.
     assert!(ran["unnamed_files"].as_u64().unwrap() < 10, "{ran:#}");
@@ -164,7 +167,8 @@ fn what_was_written_until_the_disk_was_full_is_a_recording() {
     let full = need!(Mount::tmpfs(&dir, "size=64k"));
     dir.write("a", vec![7; 512 * 20_000]);
     for form in ["recording", "iolog"] {
-        let line = format!("record -o tmpfs/{form} --as {form} --json --force -- dd bs=512 if=a of=b status=none");
+        let line =
+            format!("record -o tmpfs/{form} --as {form} --json --force -- dd bs=512 if=a of=b status=none");
         let ran = run(dir.path(), &line);
         assert_eq!(fs::read(dir.join("a")).unwrap(), fs::read(dir.join("b")).unwrap(), "dd went on");
         let stderr = &ran.assert_status(1).stderr;

@@ -105,7 +105,9 @@ pub fn named(path: &Path) -> Opened {
             size_bytes: found.len(),
             made: found.created().ok(),
         },
-        Err(_) => Opened { path: (!is_of_kernel(&place)).then_some(place), ..Opened::without_name(PathBuf::new()) },
+        Err(_) => {
+            Opened { path: (!is_of_kernel(&place)).then_some(place), ..Opened::without_name(PathBuf::new()) }
+        }
     }
 }
 

@@ -17,7 +17,7 @@ pub const NAME_BYTES_MAX: usize = 500;
 const PRINTED: [u8; 16] = *b"fiord open %pus\0";
 /// How long the kernel's own trace stays off before it is believed, and how long that is waited for at most.
 const STAYS_OFF_NS: u64 = 20_000_000;
-const WAIT_NS: u64 = 1_000_000_000;
+const WAIT_NS: u64 = 500_000_000;
 
 /// An instruction of BPF: code, registers (destination, and source by 16), offset, value.
 type Instruction = (u8, u8, i16, i32);
@@ -98,12 +98,13 @@ impl OpenNames {
     /// Switches the events off in the kernel's own trace until they stay off.
     fn switch_off(&self) -> io::Result<()> {
         let Some(switch) = &self.switch else { return Ok(()) };
-        let began_ns = clock::monotonic_ns();
-        let mut off_ns = began_ns;
-        while clock::monotonic_ns() < (off_ns + STAYS_OFF_NS).min(began_ns + WAIT_NS) {
+        let end_ns = clock::monotonic_ns() + WAIT_NS;
+        // It is switched on once at least.
+        let mut believed_ns = end_ns;
+        while clock::monotonic_ns() < believed_ns.min(end_ns) {
             if is_on(switch)? {
                 fs::write(switch, "0")?;
-                off_ns = clock::monotonic_ns();
+                believed_ns = clock::monotonic_ns() + STAYS_OFF_NS;
             }
             clock::sleep_until_ns(clock::monotonic_ns() + 200_000);
         }
@@ -128,7 +129,8 @@ fn is_on(switch: &Path) -> io::Result<bool> {
 
 /// Prints the text whose address is there in the record.
 fn instructions(name_at: u16) -> [Instruction; 13] {
-    let half = |at: usize| i32::from_le_bytes([PRINTED[at], PRINTED[at + 1], PRINTED[at + 2], PRINTED[at + 3]]);
+    let half =
+        |at: usize| i32::from_le_bytes([PRINTED[at], PRINTED[at + 1], PRINTED[at + 2], PRINTED[at + 3]]);
     [
         // r3 is the address of the name; the record's is in r1.
         (0x79, 0x13, name_at.cast_signed(), 0),

@@ -314,7 +314,14 @@ impl<P: Processes> Tracker<P> {
             let task = Task { process: thread, thread, name: "".into(), number: Cell::new(None) };
             let table = Rc::new(RefCell::new(inherited.clone()));
             let directory = Rc::new(RefCell::new(std::env::current_dir().ok()));
-            let state = State { task: Rc::new(task), table, under_way: None, names: None, directory, is_waiting: true };
+            let state = State {
+                task: Rc::new(task),
+                table,
+                under_way: None,
+                names: None,
+                directory,
+                is_waiting: true,
+            };
             self.states.insert(thread, state);
             return;
         }
@@ -330,7 +337,10 @@ impl<P: Processes> Tracker<P> {
         let process = if is_thread { state.task.process } else { thread };
         let task = Task { process, thread, name: Rc::clone(&state.task.name), number: Cell::new(None) };
         let is_waiting = state.is_waiting;
-        self.states.insert(thread, State { task: Rc::new(task), table, under_way: None, names: None, directory, is_waiting });
+        self.states.insert(
+            thread,
+            State { task: Rc::new(task), table, under_way: None, names: None, directory, is_waiting },
+        );
     }
 
     fn executed(&mut self, before: i32, thread: i32, program: &str) {
@@ -346,7 +356,10 @@ impl<P: Processes> Tracker<P> {
         let task = Task { process: thread, thread, name, number: Cell::new(None) };
         let table = Rc::new(RefCell::new(kept));
         let directory = Rc::new(RefCell::new(state.directory.borrow().clone()));
-        self.states.insert(thread, State { task: Rc::new(task), table, under_way: None, names: None, directory, is_waiting: false });
+        self.states.insert(
+            thread,
+            State { task: Rc::new(task), table, under_way: None, names: None, directory, is_waiting: false },
+        );
     }
 
     /// What has its effect when it begins: another thread may have the number of a closed file before the call ends.
@@ -446,7 +459,8 @@ impl<P: Processes> Tracker<P> {
             return Some(name);
         }
         let state = self.states.get(&thread)?;
-        let number = if matches!(call, Call::OpenAt | Call::OpenAt2) { arguments[0] as i32 } else { AT_FDCWD };
+        let number =
+            if matches!(call, Call::OpenAt | Call::OpenAt2) { arguments[0] as i32 } else { AT_FDCWD };
         if number != AT_FDCWD {
             let table = state.table.borrow();
             let known = table.get(&number).and_then(|one| one.open.as_ref()?.name.clone());
