@@ -7,6 +7,7 @@ mod events;
 mod kept;
 mod sink;
 mod tracker;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

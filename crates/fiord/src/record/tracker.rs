@@ -13,6 +13,7 @@ use fiord_model::{CallKind, EntryKind, LeftOut, OpenFlags};
 use fiord_sys::descriptors::{Opened, OpenedHow};
 
 use super::events::{Call, Event, What};
+use super::waiting::Waiting;
 
 /// Calls that have ended and wait for those that began before, at most.
 const WAITING_MAX: usize = 1 << 16;
@@ -127,28 +128,6 @@ pub(super) struct Done {
     pub(super) length_bytes: u64,
 }
 
-struct Waiting {
-    order: (u64, u64),
-    done: Done,
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Waiting) -> bool {
-        self.order == other.order
-    }
-}
-impl Eq for Waiting {}
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Waiting) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Waiting {
-    fn cmp(&self, other: &Waiting) -> std::cmp::Ordering {
-        self.order.cmp(&other.order)
-    }
-}
-
 /// Follows the threads of an application.
 pub(super) struct Tracker<P> {
     processes: P,
@@ -159,7 +138,7 @@ pub(super) struct Tracker<P> {
     began_ns: u64,
     /// Files that were opened since the last `settle`.
     unnamed: Vec<(i32, i32, Rc<OpenFile>)>,
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    waiting: BinaryHeap<Reverse<Waiting<Done>>>,
     sequence: u64,
     /// What was seen and is not recorded.
     pub(super) left_out: LeftOut,
