@@ -74,7 +74,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if installs {
         processor.install()?;
     }
-    let wanted = ALL.iter().filter(|one| names.is_empty() || names.iter().any(|name| *name == one.name));
+    let wanted = ALL.iter().filter(|one| names.is_empty() || names.contains(&one.name));
     let made = make(processor, &wanted.collect::<Vec<_>>(), is_quick, is_recorded)?;
     if is_recorded {
         record::write(&made)?;
