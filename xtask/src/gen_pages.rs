@@ -134,7 +134,8 @@ Nothing in it changes what is measured, and no key names a command, a script or 
 
 It is not followed by fiord under the name `fio`, nor on hosts that a run is sent to: `--hosts` takes the values of the machine where it
 is typed. What is wrong with it is an error of every command but help, with file, line and column; a file that is there and
-cannot be read is one as well. No output overwrites it.
+cannot be read is one as well. In a directory that this user may not enter, as with `sudo -E -u postgres`, it counts as not there.
+No output overwrites it.
 ";
 
 const FINDINGS_HEAD: &str = "\

@@ -59,7 +59,13 @@ fn read() -> Result<Config, String> {
     let wrong = |why: String| format!("fiord: {}: {why}\n", shown(&path));
     let mend = "mend its permissions, or move it away";
     match std::fs::metadata(&path) {
-        Err(why) if matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+        // A directory that this user may not enter is another user's, whose variables were kept.
+        Err(why)
+            if matches!(
+                why.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied
+            ) =>
+        {
             return Ok(Config::default());
         }
         Err(why) => {
