@@ -66,13 +66,18 @@ fn counts_are_those_of_fio_in_both_roles() {
         let connects = ["--name=connects", "--rw=write", HOST, &verb_option, &connects_depth];
         let (all, none) = ((16, 64 << 10), (0, 0));
 
-        let base = common(port, "4k", "64k");
-        let fio = RdmaEnd::fio(&words(&base, &waits)).unwrap();
-        device.wait_for_listener(port).unwrap();
-        let run = fiord(&words(&base, &connects)).unwrap();
-        assert_eq!(run.code, Some(0), "{verb}: {run:?}");
-        assert_eq!(counts(&run.job().unwrap(), "write"), all, "{verb}");
-        let waited = fio.job().unwrap();
+        let attempt = |number: u16| {
+            let port = port + 20 * number;
+            let base = common(port, "4k", "64k");
+            let fio = RdmaEnd::fio(&words(&base, &waits)).unwrap();
+            device.wait_for_listener(port).unwrap();
+            let run = fiord(&words(&base, &connects)).unwrap();
+            assert_eq!(run.code, Some(0), "{verb}: {run:?}");
+            assert_eq!(counts(&run.job().unwrap(), "write"), all, "{verb}");
+            fio.job().map_err(|why| eprintln!("{verb}: {why}")).ok()
+        };
+        // On a busy machine the end of fio now and then does not return when that of fiord has ended.
+        let waited = (0..3).find_map(attempt).expect("fio ends in one of three attempts");
         assert_eq!(waited["error"], 0, "{verb}: {waited}");
         // divergence: the end of `rdma` whose memory the other
         let by_fio = if verb == "send" { all } else { (1, 0) };
