@@ -47,6 +47,8 @@ impl NullBlk {
 
 impl Drop for NullBlk {
     fn drop(&mut self) {
+        // A case that fails leaves it mounted.
+        let _ = run("umount", &["--lazy", &self.path()]);
         let _ = fs::remove_dir(Path::new("/sys/kernel/config/nullb").join(&self.name));
     }
 }
