@@ -1,4 +1,4 @@
-//! Everything CI checks. What mostly waits, for servers and emulated machines, runs while the rest compiles.
+//! Everything CI checks. Tests mostly wait, and run while the rest compiles.
 //!
 //! Invariant: each stage can be run separately; after a failure the later ones still run, except those that need its
 //! binary.
@@ -6,6 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+
+use fiord_sys::thread;
 
 use crate::stage::{self, Share, StageResult, Stages};
 use crate::{
@@ -25,38 +27,42 @@ struct Stage(&'static str, Turn, fn(&Gate) -> StageResult);
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     /// One after the other, in the order of the list.
-    Alone,
-    /// While the stages after it run alone: most of its time is waiting. Two of them run one after the other.
+    InOrder,
+    /// While the stages after it run in order: most of its time is waiting. Two of them run one after the other.
     Beside,
 }
 
-use Turn::{Alone, Beside};
+use Turn::{Beside, InOrder};
+
+/// The nice value of what runs in order while tests run beside it: theirs wait for no compiler.
+const NICE_BESIDE_TESTS: i32 = 10;
 
 const STAGES: &[Stage] = &[
-    Stage("fmt", Alone, |_| StageResult::of(fmt::check())),
-    Stage("tidy", Alone, |_| StageResult::of(tidy::run())),
-    Stage("test", Alone, |_| test_run::tests(tests)),
-    Stage("compat", Alone, |gate| gate.with_binary(compat::stage)),
+    Stage("fmt", InOrder, |_| StageResult::of(fmt::check())),
+    Stage("tidy", InOrder, |_| StageResult::of(tidy::run())),
+    Stage("build", InOrder, |_| cargo(&["test", "--workspace", "--no-run"])),
+    Stage("test", Beside, |_| test_run::tests(tests)),
+    Stage("compat", Beside, |gate| gate.with_binary(compat::stage)),
     Stage("servers", Beside, |gate| gate.with_binary(servers::stage)),
     Stage("fleet", Beside, |gate| gate.with_binary(fleet::stage)),
     Stage("guest", Beside, |gate| gate.with_binary(guest::stage)),
-    Stage("browser", Alone, |gate| gate.with_binary(browser::stage)),
-    Stage("install", Alone, |gate| gate.with_binary(wheel::stage)),
-    Stage("clippy", Alone, |_| {
+    Stage("clippy", InOrder, |_| {
         cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])
     }),
-    Stage("unused", Alone, |_| StageResult::of(unused::run())),
-    Stage("doc", Alone, |_| doc()),
-    Stage("targets", Alone, |_| targets::stage()),
-    Stage("arm", Alone, |gate| gate.with_binary(arm::stage)),
-    Stage("instructions", Alone, |_| match compat::build(true) {
+    Stage("unused", InOrder, |_| StageResult::of(unused::run())),
+    Stage("doc", InOrder, |_| doc()),
+    Stage("targets", InOrder, |_| targets::stage()),
+    Stage("instructions", InOrder, |_| match compat::build(true) {
         Ok(binary) => instructions::stage(&binary),
         Err(why) => StageResult::of(Err(why)),
     }),
-    Stage("dist", Alone, |_| dist::stage()),
-    Stage("address-sanitizer", Alone, |_| address_sanitizer()),
-    Stage("fuzz", Alone, |gate| fuzz::smoke(FUZZ_SECONDS_PER_TARGET, gate.share)),
-    Stage("mutants", Alone, |gate| mutants::stage(gate.share)),
+    Stage("arm", InOrder, |gate| gate.with_binary(arm::stage)),
+    Stage("address-sanitizer", InOrder, |_| address_sanitizer()),
+    Stage("fuzz", InOrder, |gate| fuzz::smoke(FUZZ_SECONDS_PER_TARGET, gate.share)),
+    Stage("mutants", InOrder, |gate| mutants::stage(gate.share)),
+    Stage("browser", InOrder, |gate| gate.with_binary(browser::stage)),
+    Stage("install", InOrder, |gate| gate.with_binary(wheel::stage)),
+    Stage("dist", InOrder, |_| dist::stage()),
 ];
 
 const USAGE: &str = "cargo x ci [--install] [--record] [--all] [STAGE…]";
@@ -83,7 +89,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let gate = Gate {
         share: if asked("--all") { Share::All } else { Share::OfCommit },
         binary: OnceLock::new(),
-        tests_built_it: chosen.iter().any(|Stage(name, ..)| *name == "test"),
+        is_built: chosen.iter().any(|Stage(name, ..)| *name == "build"),
     };
     let stages = Stages::default();
     run_stages(&chosen, &gate, &stages);
@@ -96,7 +102,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
 }
 
-/// Runs the stages: each of those that run beside others from the place where it stands in the list on.
+/// Runs the stages: each of those that run beside others from the place where it stands in the list on. What a thread starts
+/// inherits its nice value.
 fn run_stages(chosen: &[&Stage], gate: &Gate, stages: &Stages) {
     let run = |Stage(name, _, work): &Stage| stages.run(name, || work(gate));
     let (beside, queue) = std::sync::mpsc::channel::<&Stage>();
@@ -104,9 +111,12 @@ fn run_stages(chosen: &[&Stage], gate: &Gate, stages: &Stages) {
         scope.spawn(move || queue.iter().for_each(run));
         for stage in chosen {
             match stage.1 {
-                Alone => run(stage),
-                // The receiver ends only after the sender.
-                Beside => drop(beside.send(stage)),
+                InOrder => run(stage),
+                Beside => {
+                    // The receiver ends only after the sender; without a privilege all have the same priority.
+                    let _ = beside.send(stage);
+                    let _ = thread::set_nice(NICE_BESIDE_TESTS);
+                }
             }
         }
         drop(beside);
@@ -117,14 +127,14 @@ fn run_stages(chosen: &[&Stage], gate: &Gate, stages: &Stages) {
 struct Gate {
     share: Share,
     binary: OnceLock<Result<PathBuf, String>>,
-    /// Whether the stage `test` has built the binary before the stages that use it.
-    tests_built_it: bool,
+    /// Whether the stage `build` has built the binary before the stages that use it.
+    is_built: bool,
 }
 
 impl Gate {
     /// A stage that runs fiord's binary.
     fn with_binary(&self, stage: impl FnOnce(&Path) -> StageResult) -> StageResult {
-        let built = self.binary.get_or_init(|| match self.tests_built_it {
+        let built = self.binary.get_or_init(|| match self.is_built {
             true => compat::built(),
             false => compat::build(false),
         });
