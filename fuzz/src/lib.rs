@@ -179,7 +179,7 @@ mod tests {
     ];
 
     /// Rounds each target runs in the ordinary test.
-    const ROUNDS: usize = 1000;
+    const ROUNDS: usize = 300;
 
     fn seeds(target: &str) -> Vec<Vec<u8>> {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target);

@@ -113,7 +113,7 @@ fn below_root(name: &[u8]) -> PathBuf {
 #[test]
 fn every_byte_stays_what_it_is() {
     for byte in (1..=255u8).filter(|byte| *byte != b'/') {
-        for name in [vec![byte], vec![b'a', byte, b'b'], vec![b'a', byte], vec![byte, b'b']] {
+        for name in [vec![byte], vec![byte, b'a', byte, b'b', byte]] {
             assert_within(&below_root(&name), true);
             assert_within(&below_root(&name), false);
         }
