@@ -83,6 +83,20 @@ fn trust_is_that_of_the_file_unless_it_is_given_and_reports_are_else_the_same() 
 }
 
 #[test]
+fn a_void_finding_is_the_status_of_runs_here_and_on_hosts_if_the_file_says_strict() {
+    const IN_MEMORY: &str = "--name=a --rw=write --size=1m";
+    let (strict, on) = (Home::with("trust = \"strict\""), Home::with(""));
+    let file = format!("/dev/shm/fiord-config-{}", std::process::id());
+    for place in ["", "--hosts=a --via={agent}"] {
+        let line = format!("{IN_MEMORY} --filename={file} {place}");
+        on.run(&line).assert_success();
+        strict.run(&line).assert_status(3);
+        strict.run(&format!("--trust=on {line}")).assert_success();
+    }
+    fs::remove_file(&file).unwrap();
+}
+
+#[test]
 fn a_wrong_file_is_an_error_with_its_place_but_not_for_help_or_fio() {
     let home = Home::with("trust = \"strict\"\ncolor = true\n");
     let ran = home.run(JOB);
