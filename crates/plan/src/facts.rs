@@ -200,7 +200,7 @@ pub struct Needs {
 pub struct RunSettings {
     /// Nothing may be written or trimmed (`--readonly`).
     pub readonly: bool,
-    /// Workers allowed in all (`--max-jobs`); `None` for no limit.
+    /// Workers allowed in all (`--max-jobs`); `None` for as many as a run can have.
     pub max_jobs: Option<u32>,
     /// Randomness of this run, for jobs that are not to be repeatable.
     pub entropy: u64,

@@ -56,8 +56,9 @@ use crate::job::{Buffers, Job, Measure, Plan};
 use crate::path_change::{self, Hook};
 use crate::replay::TraceNeed;
 
-/// Maximum number of clones whose files `needs` lists: no run has more, and a typing error should not cost gigabytes.
-const CLONES_ASKED_MAX: u32 = 65_536;
+/// Maximum number of workers of a run without `--max-jobs`, and of clones whose files `needs` lists: a typing error should not
+/// cost gigabytes.
+const WORKERS_MAX: u32 = 65_536;
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +97,7 @@ pub fn needs(sections: &[Section], engines: Engines, run: &RunSettings) -> Needs
         let naming = targets::naming(&section);
         paths.extend(naming.directories());
         paths.extend(outputs(&section, workers, run));
-        let clones = options.general.numjobs.min(CLONES_ASKED_MAX);
+        let clones = options.general.numjobs.min(WORKERS_MAX);
         workers += clones;
         if options.replay.read_iolog.is_some() {
             traces.extend((0..clones).filter_map(|clone| replay::need(&section, clone).ok().flatten()));
@@ -205,7 +206,7 @@ fn outputs(section: &ResolvedSection<'_>, first: u32, run: &RunSettings) -> BTre
     paths.extend(replay::recording(section));
     paths.extend(replay::merged(section));
     let measure = measure::measure(section);
-    for clone in 0..options.general.numjobs.min(CLONES_ASKED_MAX) {
+    for clone in 0..options.general.numjobs.min(WORKERS_MAX) {
         let name = worker_name(section, clone);
         let hooks = Hook::ALL.into_iter().filter(|hook| section.is_given(hook.option()));
         let outputs = hooks.map(|hook| hook.log(name));
@@ -376,7 +377,8 @@ impl Builder<'_> {
             }
         }
         let workers = self.jobs.len() as u64 + u64::from(options.general.numjobs);
-        if let Some(most) = self.run.max_jobs.filter(|most| workers > u64::from(*most)) {
+        let most = self.run.max_jobs.unwrap_or(WORKERS_MAX);
+        if workers > u64::from(most) {
             let message = format!("{workers} workers are more than --max-jobs={most} allows");
             problems.push(section.error(
                 ProblemKind::Forbidden,

@@ -485,6 +485,8 @@ fn more_workers_than_allowed_are_refused() {
     assert!(refused("--name=a --size=1m --numjobs=4"));
     assert!(!refused("--name=a --size=1m --numjobs=3"));
     assert!(messages("--name=a --size=1m --numjobs=0", &[]).contains("at least one worker"));
+    let typing_error = messages("--name=a --size=1m --numjobs=100000000", &[]);
+    assert!(typing_error.contains("more than --max-jobs=65536 allows"), "{typing_error}");
 }
 
 #[test]
