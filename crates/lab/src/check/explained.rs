@@ -1,7 +1,9 @@
 //! A check in words: what it runs, what it measures, and what it requires of a disk.
 //!
-//! Invariant: every limit is shown with its source, and every figure with what it is made of.
+//! Invariant: every limit is shown with its source, every figure with what it is made of, and no text of the file controls a
+//! terminal.
 
+use fiord_report::path::visible_lines;
 use fiord_report::table::shown_bytes;
 
 use super::expression::Expression;
@@ -25,7 +27,7 @@ impl Profile {
                 _ => format!("Measured: {jobs}, at the same time, at most {seconds} s.\n"),
             };
         }
-        let Space { fixed_bytes, files } = self.space;
+        let Space { fixed_bytes, files, .. } = self.space;
         let mut space = Vec::new();
         if fixed_bytes > 0 {
             space.push(shown_bytes(fixed_bytes));
@@ -44,7 +46,7 @@ impl Profile {
             let codes: Vec<&str> = self.forbidden.iter().map(|code| code.name()).collect();
             text += &format!("\nFails with one of these findings: {}\n", codes.join(", "));
         }
-        text
+        visible_lines(&text)
     }
 }
 

@@ -181,6 +181,20 @@ fn a_forbidden_finding_fails_a_disk() {
     );
 }
 
+/// A file may come from anybody.
+#[test]
+fn no_text_of_a_file_controls_a_terminal() {
+    let escape = |name: &str| format!("{name}\\u001b[2J");
+    let [title, workload, source, remedy] = ["t", "w", "s", "r"].map(escape);
+    let text = format!(
+        "title = \"{title}\"\nfast_enough_for = \"{workload}\"\nsource = \"{source}\"\nremedy = \"{remedy}\"\njobs = '''\n[a]\n\
+         rw=randread\nsize=1g\nruntime=1\n'''\n[[figure]]\ntitle = \"{title}\"\nof = \"read.p99\"\nlimit = \"<= 1ms\"\n"
+    );
+    let explained = super::read("x.toml".as_ref(), "x", &text).unwrap().explained();
+    assert!(!explained.contains('\u{1b}'), "{explained}");
+    assert_eq!(explained.matches("\\u{1b}[2J").count(), 5, "{explained}");
+}
+
 /// Editors complete what fiord reads.
 #[test]
 fn the_schema_has_every_key() {
