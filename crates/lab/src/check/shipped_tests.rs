@@ -1,6 +1,7 @@
 //! The checks that fiord brings along, on synthetic disks.
 //!
-//! Invariant: a disk is made of the figures of a check, so that a check that is added is tested without a line here.
+//! Invariant: a disk is made of the figures of a check, so that a check that is added is tested without a line here, and with
+//! each of its limits.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
@@ -77,11 +78,15 @@ fn change(reports: &mut [RunReport], term: &Term, to: f64) {
     }
 }
 
-/// The disk with this figure beyond a limit.
-fn beyond(profile: &Profile, figure: &FigureOfCheck, limit: f64) -> Vec<RunReport> {
+/// The disk with this quotient of a figure beyond a limit.
+fn beyond(profile: &Profile, figure: &FigureOfCheck, quotient: &Quotient, limit: f64) -> Vec<RunReport> {
     let mut reports = quick_disk(profile);
-    let Quotient { term, over } = &figure.of.0[0];
-    let factor = if figure.of.unit() == Unit::Ns || over.is_some() { 2.0 } else { 0.5 };
+    let Quotient { term, over } = quotient;
+    let factor = match figure.of.unit() {
+        Unit::Ns | Unit::Times => 1.05,
+        Unit::Percent => 0.995,
+        _ => 0.98,
+    };
     let to = if over.is_some() { limit * QUICK_NS as f64 } else { limit };
     change(&mut reports, term, factor * to);
     reports
@@ -114,22 +119,27 @@ fn each_passes_a_quick_disk_and_fails_one_for_each_of_its_limits() {
             quick.conclusion,
             quick.text
         );
+        let mut failed = 0;
         for figure in &profile.figures {
             let Some(Limit { pass, fail, .. }) = figure.limit else { continue };
-            for (limit, expected) in
-                [(fail, Verdict::Fail), (Some(pass).filter(|_| fail.is_none()), Verdict::Marginal)]
+            let marginal = (fail != Some(pass)).then_some((pass, Verdict::Marginal));
+            let limits = marginal.into_iter().chain(fail.map(|fail| (fail, Verdict::Fail)));
+            for ((limit, expected), quotient) in
+                limits.flat_map(|limit| figure.of.0.iter().map(move |of| (limit, of)))
             {
-                let Some(limit) = limit else { continue };
-                let result = result(profile, &beyond(profile, figure, limit));
-                let name = format!("{}: {}: {}", profile.name, figure.title, result.text);
-                assert_eq!(
-                    verdict_of(&result, &figure.title),
-                    Cell::Text(expected.word().to_string()),
-                    "{name}"
-                );
+                let result = result(profile, &beyond(profile, figure, quotient, limit));
+                let name = format!("{}: {}: {quotient:?}: {}", profile.name, figure.title, result.text);
+                let word = Cell::Text(expected.word().to_string());
+                assert_eq!(verdict_of(&result, &figure.title), word, "{name}");
                 assert!(result.verdict >= Some(expected), "{name}");
             }
+            failed += usize::from(marginal.is_some()) + usize::from(fail.is_some());
         }
+        // As many as a reader of the file counts; one limit that both passes and fails is one.
+        let lines = |start: &str| profile.text.lines().filter(|line| line.starts_with(start)).count();
+        let both = profile.figures.iter().filter_map(|figure| figure.limit.as_ref());
+        let both = both.filter(|limit| limit.fail == Some(limit.pass)).count();
+        assert_eq!(failed, lines("pass = ") + lines("limit = ") - both, "{}", profile.name);
     }
 }
 
