@@ -202,6 +202,8 @@ impl Opened {
     fn remove_files(&self, names: &[impl AsRef<str>]) -> io::Result<()> {
         for name in names {
             match fs::remove_file(self.at(name.as_ref())) {
+                // Of a name that is too long there is no file.
+                Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {}
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }

@@ -51,6 +51,17 @@ fn this_boot() -> String {
     procfs::boot_id().unwrap()
 }
 
+/// A job may name a file that no file system can have; the run fails, and its directory goes all the same.
+#[test]
+fn a_name_that_is_too_long_keeps_nothing() {
+    let dir = Dir::new();
+    let mut scratch = ScratchFiles::create(&dir.0, "check").unwrap();
+    scratch.record(&"z".repeat(300)).unwrap();
+    scratch.make("data").unwrap();
+    drop(scratch);
+    assert_eq!(dir.names(), [""; 0]);
+}
+
 #[test]
 fn a_directory_is_removed_with_its_owner_and_its_name_is_not_reused() {
     let dir = Dir::new();
