@@ -347,22 +347,31 @@ fn errors_of_a_check_file_have_their_place() {
         .assert_prints(&["--trust=off does not look for"]);
 }
 
-/// A run of each that is not run elsewhere: its jobs are valid in every place, and every limit is measured.
+/// A run of each that is not run elsewhere, from its file as it is shown: its jobs are valid in every place, and every limit is
+/// measured.
 #[test]
-fn every_check_can_be_run() {
+fn every_check_is_a_file_that_can_be_run() {
     let dir = Dir::new();
+    fs::create_dir(dir.join("here")).unwrap();
     let document = dir.run("check list --json").json();
     for name in document["profiles"].as_array().unwrap().iter().map(|row| row["profile"].as_str().unwrap()) {
         dir.run(&format!("check {name} --dry-run")).assert_success();
+        let file = format!("{name}.toml");
+        dir.write(&file, dir.run(&format!("check --show {name}")).stdout);
+        for form in ["--show", "--explain", "--show-job"] {
+            let [own, brought] = [&file, name].map(|check| dir.run(&format!("check {form} {check}")));
+            own.assert_success();
+            assert_eq!(own.stdout, brought.stdout, "{form} {name}");
+        }
         if PROFILES.contains(&name) {
             continue;
         }
-        let ran = dir.run(&format!("check {name} --json --repeat=1 --trust=off {SHORT}"));
+        let ran = dir.run(&format!("check {file} --json --repeat=1 --trust=off {SHORT} here"));
+        assert!(is_empty(&dir.join("here")), "{name}");
         let document = ran.json();
         assert_eq!(document["complete"], true, "{ran:?}");
         assert!(matches!(ran.status, Some(0 | 4)), "{ran:?}");
         assert_documented(&document, "check");
-        assert!(is_empty(dir.path()), "{name}");
     }
 }
 
