@@ -15,7 +15,7 @@ use fiord_options::environment::{Environment, KeywordValues};
 use fiord_options::toml::Source;
 use fiord_options::value::{EngineName, Reading, Seconds, Size, Value};
 use fiord_options::{
-    Place, Problem, ProblemKind, ProblemLevel, Section, Setting, Spec, change_settings, cli, job,
+    Place, Problem, ProblemKind, ProblemLevel, Section, Setting, Spec, change_settings, cli, engine, job,
 };
 use fiord_report::path;
 
@@ -86,8 +86,17 @@ impl Job {
     }
 }
 
-/// Options that name files elsewhere, start programs or have many files: a check has its own files, and nothing else.
-const REFUSED: [&Spec; 14] = [
+/// Most workers of all jobs together.
+const WORKERS_MAX: u64 = 4096;
+
+/// Most bytes of a file name on Linux.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Options that name files elsewhere, start programs, change the machine or have many files: a check has its own files, and
+/// nothing else.
+const REFUSED: [&Spec; 16] = [
+    engine::Exec::program,
+    job::Files::ioscheduler,
     job::Files::directory,
     job::Files::filename_format,
     job::Files::opendir,
@@ -138,6 +147,7 @@ pub(super) fn read(source: &mut Source<'_>, jobs: &str, span: Range<usize>) -> V
     if parsed.sections.is_empty() {
         source.error(span.start, "jobs has no section", "add [job] and its options below it");
     }
+    refuse_too_many(source, &parsed.sections);
     let mut stages: Vec<Stage> = Vec::new();
     for section in parsed.sections {
         let Some(job) = job_of(source, &section) else { continue };
@@ -171,6 +181,23 @@ pub(super) fn read(source: &mut Source<'_>, jobs: &str, span: Range<usize>) -> V
     stages
 }
 
+/// Refuses jobs with so many workers that the machine would run out of memory before any of them did I/O.
+fn refuse_too_many(source: &mut Source<'_>, sections: &[Section]) {
+    let mut workers: u64 = 0;
+    let is_too_many = |section: &&Section| {
+        let clones =
+            text(section, job::General::numjobs).map(|text| u32::parse(text, &mut Reading::default()));
+        workers += clones.and_then(Result::ok).map_or(1, u64::from);
+        workers > WORKERS_MAX
+    };
+    if let Some(section) = sections.iter().find(is_too_many) {
+        let place =
+            section.last(job::General::numjobs).map_or(&section.place, |setting| &setting.value_place);
+        let what = format!("the jobs have more than {WORKERS_MAX} workers");
+        refuse(source, place, what, "lower numjobs, or write fewer jobs");
+    }
+}
+
 /// A run time in seconds, at least one.
 fn seconds(text: &str) -> u64 {
     let seconds = Seconds::parse(text, &mut Reading::default()).map_or(0, |seconds| seconds.us);
@@ -183,20 +210,20 @@ fn job_of(source: &mut Source<'_>, section: &Section) -> Option<Job> {
     for setting in section.settings().filter(|setting| setting.spec.is_one_of(&REFUSED)) {
         is_refused = true;
         let what = format!(
-            "{} cannot be used in a check, whose jobs have one file each in a directory of its own",
+            "{} cannot be used in a check, whose jobs have one file each in a directory of its own and change nothing else",
             setting.spec.name
         );
         refuse(source, &setting.place, what, "remove it");
     }
     let name = path::text(&section.name);
     let file = text(section, job::Files::filename).unwrap_or(&name).to_string();
-    if file.contains(['/', ':', '\\']) || file.starts_with('.') {
+    if file.contains(['/', ':', '\\']) || file.starts_with('.') || file.len() > NAME_BYTES_MAX {
         let place = section.last(job::Files::filename).map_or(&section.place, |setting| &setting.value_place);
         refuse(
             source,
             place,
             format!("{file:?} is not a plain file name"),
-            "write one without / and :, such as filename=data",
+            "write a short one without / and :, such as filename=data",
         );
         is_refused = true;
     }

@@ -43,7 +43,10 @@ pub(super) fn term(text: &str, within: Option<&Term>, stages: &[Stage]) -> Resul
     };
     match is_measured {
         true => Ok(Term { stage, job: job.map(str::to_string), quantity }),
-        false => Err((format!("{text:?}: the job does no such I/O"), needs(quantity))),
+        false => {
+            let (what, remedy) = needs(quantity);
+            Err((format!("{text:?}: {what}"), remedy.to_string()))
+        }
     }
 }
 
@@ -102,14 +105,15 @@ fn needs_time() -> String {
     "give the job a time: runtime=10 and time_based=1".to_string()
 }
 
-/// What a job needs for a figure.
-fn needs(quantity: Quantity) -> String {
-    let what = match quantity {
-        Quantity::ShareOfRate(_) => "a share is that of the rate of the job: add rate=16m",
-        _ if quantity.subject() == Subject::Sync => {
-            "add fdatasync=1 or fsync=1 to the job, or name another figure"
+/// What a job lacks for a figure, and what to do.
+fn needs(quantity: Quantity) -> (&'static str, &'static str) {
+    match quantity {
+        Quantity::ShareOfRate(_) => {
+            ("a job has no rate of which this could be the share", "add rate=16m to the job")
         }
-        _ => "change rw= of the job, or name another figure",
-    };
-    what.to_string()
+        _ if quantity.subject() == Subject::Sync => {
+            ("the job does no such I/O", "add fdatasync=1 or fsync=1 to the job, or name another figure")
+        }
+        _ => ("the job does no such I/O", "change rw= of the job, or name another figure"),
+    }
 }
