@@ -118,6 +118,28 @@ fn a_sweep_announces_the_size_of_its_job() {
     assert_eq!(names(&mount), [""; 0]);
 }
 
+/// A check's files of a fixed size are not cut to a part of the free space, and nothing says that they were; others are, down
+/// to a block.
+#[test]
+fn files_of_a_fixed_size_are_used_as_they_are_or_refused() {
+    let dir = Dir::new();
+    let mount = need!(Mount::tmpfs(&dir, "size=30m"));
+    let ran = run(&mount.path, "check etcd --repeat=1 --time=600ms");
+    assert!(matches!(ran.status, Some(0 | 4 | 6)), "{ran:?}");
+    ran.assert_prints(&["22MiB in scratch files"]);
+    assert!(!ran.stdout.contains("instead of"), "{}", ran.stdout);
+    fs::write(mount.path.join("other"), vec![1; 10 << 20]).unwrap();
+    run(&mount.path, "check etcd").assert_status(1).assert_prints(&["only 20MiB are free", "22MiB"]);
+    assert_eq!(names(&mount), ["other"]);
+    drop(mount);
+    let dir = Dir::new();
+    let mount = need!(Mount::tmpfs(&dir, "size=100m"));
+    let ran = run(&mount.path, "check ai-checkpoint");
+    ran.assert_status(1)
+        .assert_prints(&["12MiB can be used", "4 files of ai-checkpoint needs at least 4MiB"]);
+    assert_eq!(names(&mount), [""; 0]);
+}
+
 #[test]
 fn a_study_says_that_it_uses_less_than_was_asked_for() {
     let dir = Dir::new();

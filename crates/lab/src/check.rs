@@ -220,12 +220,22 @@ impl Study for Check {
 /// # Errors
 /// The target has no space for them beside the others.
 fn size_of_large_files(profile: &Profile, target: &StudyTarget) -> Result<u64, String> {
-    let Space { fixed_bytes, files } = profile.space;
+    let Space { fixed_bytes, files, block_bytes } = profile.space;
     let each = target.size_bytes.saturating_sub(fixed_bytes).checked_div(files);
     let each = each.map(|each| each / BLOCK_BYTES * BLOCK_BYTES);
     let (found, found_bytes) = match (target.free_bytes, each) {
         (Some(free_bytes), _) if free_bytes < fixed_bytes => ("are free", free_bytes),
         (_, Some(0)) => ("can be used", target.size_bytes),
+        (_, Some(each)) if each < block_bytes => {
+            return Err(format!(
+                "{}: {} can be used, and each of the {files} files of {} needs at least {}; raise --size, free some space, or name \
+                 another directory",
+                target.shown(),
+                shown_bytes(target.size_bytes),
+                profile.name,
+                shown_bytes(block_bytes)
+            ));
+        }
         (_, each) => return Ok(each.unwrap_or(0)),
     };
     Err(format!(

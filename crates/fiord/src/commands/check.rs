@@ -15,6 +15,7 @@ use fiord_options::suggest::nearest;
 use fiord_options::value::Trust;
 use fiord_report::path::shown;
 use fiord_report::table::{self, Cell, Column, Table};
+use fiord_session::study::target::{self, Space};
 use fiord_sys::errno::error_text;
 
 use super::parse;
@@ -121,7 +122,12 @@ impl Invocation for Options {
         if let Cow::Owned(own) = &profile {
             self.study.sources.keep(&self.check, own.text.clone().into_bytes());
         }
-        let space = profile.space_bytes(self.size);
+        let bytes = profile.space_bytes(self.size);
+        // Files whose size is fixed are not cut to a part of what is free.
+        let space = match profile.space.files {
+            0 => Space::Exactly(bytes.max(target::SIZE_MIN_BYTES)),
+            _ => Space::AtMost(bytes),
+        };
         study::at_all(
             &self.directories,
             "check",

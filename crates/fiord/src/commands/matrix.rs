@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use fiord_lab::matrix::{BlockSize, Matrix};
+use fiord_session::study::target::Space;
 
 use super::parse;
 use super::space::SizedStudy;
@@ -72,7 +73,7 @@ impl Invocation for Options {
         study::at_all(
             &self.targets,
             "matrix",
-            self.study.size,
+            Space::AtMost(self.study.size),
             &self.overwriting,
             &self.study.options,
             |target| {

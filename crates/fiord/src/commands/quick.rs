@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use fiord_lab::quick::Quick;
+use fiord_session::study::target::Space;
 
 use super::parse;
 use super::space::SizedStudy;
@@ -51,7 +52,7 @@ impl Invocation for Options {
         study::at_all(
             &self.targets,
             "quick",
-            self.study.size,
+            Space::AtMost(self.study.size),
             &self.overwriting,
             &self.study.options,
             |target| Ok(Quick::new(target.clone(), self.time, self.study.options.repeat)),

@@ -17,6 +17,7 @@ use fiord_options::{Problem, Setting, job};
 use fiord_report::path::shown;
 use fiord_session::run::environment;
 use fiord_session::study::scratch::ScratchFiles;
+use fiord_session::study::target::Space;
 
 use super::parse;
 use crate::arguments::{self, CommandError, Invocation};
@@ -137,7 +138,7 @@ fn target(options: &Options, typed: &TypedJob, keys: &[Key]) -> Result<Option<Ta
     let size_bytes = sizes.map(|Bytes(bytes)| bytes).max().unwrap_or(SIZE_BYTES);
     // In whole MiB, as targets are used.
     let size_bytes = size_bytes.saturating_add((1 << 20) - 1);
-    options.overwriting.target(device, "sweep", size_bytes, options.study.dry_run).map(Some)
+    options.overwriting.target(device, "sweep", Space::AtMost(size_bytes), options.study.dry_run).map(Some)
 }
 
 /// A sweep that is ready to run.

@@ -38,16 +38,16 @@ impl Overwriting {
         &self,
         path: &Path,
         study: &str,
-        size_bytes: u64,
+        space: Space,
         dry_run: bool,
     ) -> Result<(StudyTarget, Option<ScratchFiles>), CommandError> {
         if self.overwrite.is_empty() {
-            return Ok(target::at(path, study, Space::AtMost(size_bytes), dry_run)?);
+            return Ok(target::at(path, study, space, dry_run)?);
         }
         if path.is_dir() {
             let why = "a directory is tested in a scratch file; leave out --overwrite";
             return Err(format!("{}: {why}", shown(path)).into());
         }
-        Ok((overwritten(path, self.allowed(), |_| size_bytes)?, None))
+        Ok((overwritten(path, self.allowed(), |_| space.bytes())?, None))
     }
 }

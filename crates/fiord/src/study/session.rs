@@ -12,7 +12,7 @@ use fiord_session::run::environment;
 use fiord_session::study::dry_run;
 use fiord_session::study::planned::PlannedSteps;
 use fiord_session::study::steps::{StudyOutcome, StudyRun};
-use fiord_session::study::target;
+use fiord_session::study::target::{self, Space};
 use fiord_session::{Ending, StopHandle};
 use fiord_store::{Conclusion, Headline};
 use fiord_sys::errno::error_text;
@@ -36,12 +36,12 @@ use crate::profile::Profiler;
 pub(crate) fn at<S: Study>(
     path: &Path,
     name: &str,
-    size_bytes: u64,
+    space: Space,
     overwriting: &Overwriting,
     options: &Options,
     make: impl FnOnce(&StudyTarget) -> Result<S, String>,
 ) -> Result<ExitCode, CommandError> {
-    let (target, mut scratch) = overwriting.target(path, name, size_bytes, options.dry_run)?;
+    let (target, mut scratch) = overwriting.target(path, name, space, options.dry_run)?;
     let study = make(&target)?;
     scratch.as_mut().map_or(Ok(()), |scratch| scratch.record_files_of(study.steps()))?;
     carry_out(&study, &[&target], &[], options, &[])
@@ -63,7 +63,7 @@ pub(crate) fn at_hosts(name: &str, options: &Options) -> Result<Option<ExitCode>
 pub(crate) fn at_all<S: Study + 'static>(
     paths: &[PathBuf],
     name: &str,
-    size_bytes: u64,
+    space: Space,
     overwriting: &Overwriting,
     options: &Options,
     make: impl Fn(&StudyTarget) -> Result<S, String>,
@@ -72,12 +72,11 @@ pub(crate) fn at_all<S: Study + 'static>(
         return Ok(status);
     }
     if let [only] = paths {
-        return at(only, name, size_bytes, overwriting, options, make);
+        return at(only, name, space, overwriting, options, make);
     }
     // The scratch files live until everything has been printed.
     let places: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-    let mut targets =
-        target::all(&places, |path| overwriting.target(path, name, size_bytes, options.dry_run))?;
+    let mut targets = target::all(&places, |path| overwriting.target(path, name, space, options.dry_run))?;
     let mut studies: Vec<(String, Box<dyn Study>)> = Vec::new();
     for (target, scratch) in &mut targets {
         let study = make(target)?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use fiord_compare::figure::{DirectionName, Subject};
 use fiord_options::environment::{Environment, KeywordValues};
 use fiord_options::toml::Source;
-use fiord_options::value::{EngineName, Reading, Seconds, Size, Value};
+use fiord_options::value::{Bytes, EngineName, PerDirection, Reading, Seconds, Size, Value};
 use fiord_options::{
     Place, Problem, ProblemKind, ProblemLevel, Section, Setting, Spec, change_settings, cli, engine, job,
 };
@@ -42,6 +42,8 @@ pub struct Space {
     pub fixed_bytes: u64,
     /// The number of files whose size the user may choose.
     pub files: u64,
+    /// The largest block that is read from or written to one of these, in bytes.
+    pub block_bytes: u64,
 }
 
 /// Jobs that run concurrently.
@@ -67,6 +69,8 @@ pub(super) struct Job {
     has_rate: bool,
     /// The name of its file, and whether that is removed when the job ends.
     file: (String, bool),
+    /// Its largest block, in bytes.
+    block_bytes: u64,
     /// The size of its file in bytes; `None` for the size that the user may choose.
     size_bytes: Option<u64>,
 }
@@ -181,6 +185,14 @@ pub(super) fn read(source: &mut Source<'_>, jobs: &str, span: Range<usize>) -> V
     stages
 }
 
+/// The largest of the block sizes of reads, writes and trims, in bytes.
+fn block_bytes(text: &str) -> u64 {
+    let sizes = PerDirection::<Bytes>::parse(text, &mut Reading::default());
+    sizes.map_or(0, |sizes| {
+        [sizes.read, sizes.write, sizes.trim].into_iter().flatten().map(|size| size.0).max().unwrap_or(0)
+    })
+}
+
 /// Refuses jobs with so many workers that the machine would run out of memory before any of them did I/O.
 fn refuse_too_many(source: &mut Source<'_>, sections: &[Section]) {
     let mut workers: u64 = 0;
@@ -261,6 +273,7 @@ fn job_of(source: &mut Source<'_>, section: &Section) -> Option<Job> {
         syncs,
         has_rate,
         file: (file, removed),
+        block_bytes: text(section, job::Blocks::bs).map_or(0, block_bytes),
         size_bytes: size_bytes?,
     })
 }
@@ -287,9 +300,11 @@ pub(super) fn space(stages: &[Stage]) -> Space {
         removed_bytes = bytes.max(removed_bytes);
     }
     let kept_bytes = kept.values().flatten().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+    let chosen = stages.iter().flat_map(|stage| &stage.jobs).filter(|job| job.size_bytes.is_none());
     Space {
         fixed_bytes: kept_bytes.saturating_add(removed_bytes),
         files: kept.values().filter(|size| size.is_none()).count() as u64,
+        block_bytes: chosen.map(|job| job.block_bytes).max().unwrap_or(0),
     }
 }
 

@@ -284,7 +284,7 @@ fn the_files_of_a_profile_take_the_declared_space() {
         assert!(sections().all(|section| section.files.len() == 1));
         assert!(files.iter().all(|file| file.parent() == Some("/there/own".as_ref())), "{files:?}");
         let size = match profile.space {
-            Space { fixed_bytes, files: 0 } => format!("\nsize={}m\n", fixed_bytes >> 20),
+            Space { fixed_bytes, files: 0, .. } => format!("\nsize={}m\n", fixed_bytes >> 20),
             Space { files: count, .. } => {
                 assert_eq!(files.len() as u64, count, "{}", profile.name);
                 "\nsize=1g\n".to_string()
@@ -309,6 +309,13 @@ fn files_that_do_not_fit_are_refused_with_both_figures() {
         why,
         "/there: 20MiB are free, and the files of etcd whose size is fixed take 22MiB; free some space, or name another \
          directory"
+    );
+    let small = StudyTarget { size_bytes: 12 << 20, ..target() };
+    let checkpoint = PROFILES.iter().find(|profile| profile.name == "ai-checkpoint").unwrap();
+    assert_eq!(
+        Check::new(checkpoint, &small, None, Repeat::Auto).unwrap_err(),
+        "/there: 12MiB can be used, and each of the 4 files of ai-checkpoint needs at least 4MiB; raise --size, free some \
+         space, or name another directory"
     );
     let text = "title = 'x'\njobs = '''\n[a]\nrw=read\nsize=5g\nruntime=1\n[b]\nrw=read\nsize=1g\nruntime=1\n'''\n[limit]\n'a: read.p99' = '<= 1ms'";
     let profile = super::read("x.toml".as_ref(), "x", text).unwrap();

@@ -45,7 +45,8 @@ pub enum Space {
 }
 
 impl Space {
-    fn bytes(self) -> u64 {
+    /// What it says.
+    pub fn bytes(self) -> u64 {
         match self {
             Space::AtMost(bytes) | Space::Exactly(bytes) => bytes,
         }
