@@ -115,6 +115,13 @@ fn a_sweep_announces_the_size_of_its_job() {
     assert_eq!(announced["target"]["size_bytes"], 40 * MIB, "{announced}");
     let ran = run(&mount.path, &format!("{line} --size=200m"));
     ran.assert_status(1).assert_prints(&["only 80MiB are free", "200MiB"]);
+    // So are files of the job's own, although its runs end before all of it is written.
+    for rw in ["write", "randwrite"] {
+        let line = format!("sweep --rw={rw} --directory=. --size=200m --over iodepth=1,2 --time=300ms");
+        run(&mount.path, &line)
+            .assert_status(1)
+            .assert_prints(&["needs 209715200 bytes", "has 83886080 free"]);
+    }
     assert_eq!(names(&mount), [""; 0]);
 }
 

@@ -206,6 +206,8 @@ pub struct RunSettings {
     pub entropy: u64,
     /// Directory of the files that verification leaves (`--aux-path`); empty for the working directory.
     pub aux_path: PathBuf,
+    /// Whether jobs that end at a time count as writing everything: a study chose that time, and the next one may be longer.
+    pub counts_timed_writes: bool,
     /// What stops all jobs and saves their state (`--trigger-file`, `--trigger-timeout`).
     pub trigger: Option<Trigger>,
 }
@@ -217,6 +219,7 @@ impl Default for RunSettings {
             max_jobs: None,
             entropy: 0x5eed,
             aux_path: PathBuf::new(),
+            counts_timed_writes: false,
             trigger: None,
         }
     }

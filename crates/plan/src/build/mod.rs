@@ -488,7 +488,7 @@ impl Builder<'_> {
         if !self.counts_writes {
             return None;
         }
-        let files = self.laid_out.add_written(job, self.facts).into_iter();
+        let files = self.laid_out.add_written(job, self.facts, self.run.counts_timed_writes).into_iter();
         let remedy =
             "lower size=, free some space, name another directory=, or fill it on purpose (fill_device=1)";
         self.laid_out.no_room(section, files, self.facts, remedy)

@@ -93,9 +93,14 @@ impl LaidOut {
 
     /// Adds what a worker writes, and returns the files of which that is known: file systems that compress or share what
     /// they are given may have room for more than they say.
-    pub fn add_written<'a>(&mut self, job: &'a Job, facts: &Facts) -> Vec<&'a FilePlan> {
+    pub fn add_written<'a>(
+        &mut self,
+        job: &'a Job,
+        facts: &Facts,
+        counts_timed_writes: bool,
+    ) -> Vec<&'a FilePlan> {
         let mut files = Vec::new();
-        for (file, written) in written::certainly(job) {
+        for (file, written) in written::certainly(job, counts_timed_writes) {
             if facts.path(&file.path).space.is_none_or(|space| space.may_shrink) {
                 continue;
             }

@@ -40,13 +40,17 @@ pub(crate) fn may_spare_others(section: &ResolvedSection<'_>) -> bool {
     removes || runs_commands || trims || ends_others || does_other_work || replay.read_iolog.is_some()
 }
 
-/// The files that a job certainly writes to, and how much.
-pub(crate) fn certainly(job: &Job) -> Vec<(&FilePlan, Written)> {
+/// The files that a job certainly writes to, and how much; `counts_timed`: as if it had all the time it needs.
+pub(crate) fn certainly(job: &Job, counts_timed: bool) -> Vec<(&FilePlan, Written)> {
     let list = &job.files.list;
     let writes = job.unplannable.is_none()
         && job.engine.descriptor.transfers_files()
         && list.iter().all(|file| file.kind == FileKind::Regular);
-    if !writes || !ends_by_itself(job) || !leaves_no_holes(&job.access) {
+    if !writes
+        || !(counts_timed || job.limits.runtime_ns.is_none())
+        || !ends_by_itself(job)
+        || !leaves_no_holes(&job.access)
+    {
         return Vec::new();
     }
     let (limits, sizes) = (&job.limits, &job.access.block_sizes[Direction::Write.index()]);
@@ -69,11 +73,10 @@ fn range(file: &FilePlan, bytes: u64) -> Range<u64> {
     file.offset_bytes..file.offset_bytes.saturating_add(bytes)
 }
 
-/// Whether nothing but its amount of I/O, or an error, ends the job.
+/// Whether nothing but its amount of I/O, an error, or its time ends the job.
 fn ends_by_itself(job: &Job) -> bool {
     let write = Direction::Write.index();
-    job.limits.runtime_ns.is_none()
-        && job.latency_target.is_none()
+    job.latency_target.is_none()
         && job.errors.latency_ns_max[write].is_none()
         && !job.errors.passed_over[write].contains(&Errno::ENOSPC.0)
         && job.pace.flow.is_none()

@@ -70,7 +70,7 @@ pub(super) fn plan(
     machine: &Machine,
     entropy: u64,
 ) -> Result<(Plan, Vec<Problem>), Refusal> {
-    let settings = RunSettings { entropy, ..RunSettings::default() };
+    let settings = RunSettings { entropy, counts_timed_writes: true, ..RunSettings::default() };
     let (plan, warnings) = facts::plan(sections, &[], machine, &settings)?;
     // Results of some of the jobs would answer a different question.
     let problems: Vec<Problem> = plan.unplannable().cloned().collect();

@@ -15,6 +15,10 @@ fn space(may_shrink: bool) -> Option<Space> {
 
 /// The numbers of the jobs without room, among files on one file system.
 fn without_room(line: &str, may_shrink: bool) -> Vec<usize> {
+    without_room_of(line, may_shrink, &RunSettings::default())
+}
+
+fn without_room_of(line: &str, may_shrink: bool, run: &RunSettings) -> Vec<usize> {
     let absent = PathFacts { space: space(may_shrink), ..PathFacts::absent() };
     let half =
         PathFacts { allocated_bytes: 6 * MIB, space: space(may_shrink), ..PathFacts::regular(6 * MIB) };
@@ -29,7 +33,7 @@ fn without_room(line: &str, may_shrink: bool) -> Vec<usize> {
         ("other", other),
         ("unknown", PathFacts::absent()),
     ]);
-    let (plan, _) = build(&sections(line), &[], &facts, &RunSettings::default()).unwrap();
+    let (plan, _) = build(&sections(line), &[], &facts, run).unwrap();
     let refused = plan.jobs.iter().enumerate().filter(|(_, job)| {
         job.unplannable.as_ref().is_some_and(|unplannable| unplannable.errno == Errno::ENOSPC)
     });
@@ -141,6 +145,22 @@ fn a_job_that_may_write_less_is_not_refused() {
         "--name=k --filename=b --size=64k --rw=trim",
     ] {
         assert_eq!(without_room(&format!("{job} {option}"), false), [0; 0], "{option}");
+    }
+}
+
+/// The user did not say that only a part is to be written.
+#[test]
+fn a_time_that_a_study_chose_does_not_end_its_writes() {
+    let run = RunSettings { counts_timed_writes: true, ..RunSettings::default() };
+    let timed = "--name=j --filename=a --rw=write --runtime=10 --time_based";
+    for (options, expected) in [
+        ("--size=11m", &[0][..]),
+        ("--size=11m --rw=randwrite", &[0]),
+        ("--size=10m", &[]),
+        ("--size=11m --fill_device=1", &[]),
+        ("--size=11m --io_size=1m", &[]),
+    ] {
+        assert_eq!(without_room_of(&format!("{timed} {options}"), false, &run), *expected, "{options}");
     }
 }
 
