@@ -43,7 +43,7 @@ fn until_it_works(dir: &Path) -> PathBuf {
     until("the study works", || {
         let own = own_directories(dir).into_iter().next();
         let is_written =
-            |path: PathBuf| !path.ends_with("owner") && fs::metadata(path).is_ok_and(|file| file.len() > 0);
+            |path: PathBuf| !path.ends_with(".owner") && fs::metadata(path).is_ok_and(|file| file.len() > 0);
         found = own.filter(|own| {
             fs::read_dir(own).is_ok_and(|mut entries| {
                 entries.any(|entry| entry.is_ok_and(|entry| is_written(entry.path())))
@@ -61,7 +61,7 @@ fn until_released(dir: &Dir) {
         let before = dir.contents();
         thread::park_timeout(Duration::from_millis(50));
         let is_free = |path: &Path| fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok());
-        let mut marks = before.iter().map(|(path, _)| path).filter(|path| path.ends_with("owner"));
+        let mut marks = before.iter().map(|(path, _)| path).filter(|path| path.ends_with(".owner"));
         marks.all(|mark| is_free(mark)) && dir.contents() == before
     });
 }

@@ -36,7 +36,7 @@ fn scratch(fleet: &Fleet) -> Vec<PathBuf> {
 fn are_at_work(fleet: &Fleet, hosts: usize) -> bool {
     let lengths = |directory: PathBuf| std::fs::read_dir(directory).into_iter().flatten().flatten();
     let has_data = |entry: std::fs::DirEntry| {
-        entry.file_name() != "owner" && entry.metadata().is_ok_and(|facts| facts.len() > 0)
+        entry.file_name() != ".owner" && entry.metadata().is_ok_and(|facts| facts.len() > 0)
     };
     scratch(fleet).into_iter().filter(|directory| lengths(directory.clone()).any(has_data)).count() == hosts
 }

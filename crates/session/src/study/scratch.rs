@@ -25,8 +25,8 @@ use fiord_sys::{file, procfs};
 /// The prefix of the names of scratch directories.
 pub const PREFIX: &str = "fiord-";
 
-/// The file name of the mark.
-const MARK: &str = "owner";
+/// The file name of the mark, which no file of a check can have.
+const MARK: &str = ".owner";
 
 /// The end of the name of a mark that lies beside its directory.
 const BESIDE: &str = ".owner";

@@ -51,6 +51,19 @@ fn this_boot() -> String {
     procfs::boot_id().unwrap()
 }
 
+/// A file of a job may have the name of anything but a hidden file.
+#[test]
+fn a_file_called_owner_is_not_the_mark() {
+    let dir = Dir::new();
+    let mut scratch = ScratchFiles::create(&dir.0, "check").unwrap();
+    let file = scratch.make("owner").unwrap();
+    fs::write(&file, [7; 4096]).unwrap();
+    let mark = fs::read_to_string(scratch.path().join(MARK)).unwrap();
+    assert_eq!(Mark::read(&mark).unwrap().names, ["owner"]);
+    drop(scratch);
+    assert_eq!(dir.names(), [""; 0]);
+}
+
 /// A job may name a file that no file system can have; the run fails, and its directory goes all the same.
 #[test]
 fn a_name_that_is_too_long_keeps_nothing() {
