@@ -33,7 +33,7 @@ fn assert_judged(ran: &Ran, profile: &str) -> Value {
     assert_eq!(document["complete"], true, "{ran:?}");
     assert_documented(&document, "check");
     let rows = document["rows"].as_array().unwrap();
-    let order = ["PASS", "MARGINAL", "FAIL", "CANNOT TELL"];
+    let order = ["PASS", "MARGINAL", "CANNOT TELL", "FAIL"];
     let worst = rows
         .iter()
         .filter_map(|row| order.iter().position(|word| row["verdict"] == *word))
@@ -41,7 +41,7 @@ fn assert_judged(ran: &Ran, profile: &str) -> Value {
         .expect("a row with a verdict");
     assert_eq!(document["verdict"], order[worst], "{document}");
     assert!(document["conclusion"].as_str().unwrap().starts_with(order[worst]), "{document}");
-    ran.assert_status([0, 0, 4, 6][worst]);
+    ran.assert_status([0, 0, 6, 4][worst]);
     assert_eq!(ran.stderr, "");
     for row in rows {
         assert_row(row, &document);
@@ -279,10 +279,10 @@ fn several_directories_are_judged_each_and_compared() {
     let document = ran.json();
     assert_eq!((&document["study"], &document["complete"]), (&"check".into(), &true.into()), "{ran:?}");
     let targets = document["targets"].as_array().unwrap();
-    let order = ["PASS", "MARGINAL", "FAIL", "CANNOT TELL"];
+    let order = ["PASS", "MARGINAL", "CANNOT TELL", "FAIL"];
     let rank = |verdict: &Value| order.iter().position(|word| verdict == *word).unwrap();
     let worst = targets.iter().map(|target| rank(&target["verdict"])).max().unwrap();
-    ran.assert_status([0, 0, 4, 6][worst]);
+    ran.assert_status([0, 0, 6, 4][worst]);
     for (target, name) in targets.iter().zip(["one", "other"]) {
         assert_eq!(target["target"], dir.join(name).canonicalize().unwrap().to_str().unwrap());
         assert!(
