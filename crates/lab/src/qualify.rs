@@ -16,7 +16,7 @@ pub mod window;
 
 use std::time::Duration;
 
-use fiord_report::table::{Cell, Table, shown_bytes};
+use fiord_report::table::{Cell, Column, Table, shown_bytes};
 use fiord_report::{Code, Finding};
 
 use crate::rounds::Rounds;
@@ -63,6 +63,11 @@ impl Qualify {
         }
         settings.sprandom.map_or(Ok(()), |_| suits_sprandom(&target, &settings))?;
         let phases = phase::phases(&target, &settings);
+        if phases.is_empty() {
+            let why = "each of these tests writes where it wrote before, in any order, and zones here are written in sequence \
+                       only; add iops, throughput, latency or saturation to --test";
+            return Err(format!("{}: {why}", target.shown()));
+        }
         let steps = phases.iter().take(1).flat_map(round_of).collect();
         let heading = heading(&target, &settings, &phases, &[]);
         let outline = StudyOutline { heading, is_time_at_most: true, ..StudyOutline::of(steps, Rounds::ONE) };
@@ -176,16 +181,26 @@ fn suits_sprandom(target: &StudyTarget, settings: &Settings) -> Result<(), Strin
             "--sprandom: none of these tests begins with it; add iops or latency to --test".to_string()
         );
     }
-    let at = |key: &str| target.devices.columns.iter().position(|column| column.key == key);
-    let (name, rotational) = (at("name"), at("rotational"));
-    let is_rotating = |row: &&Vec<Cell>| rotational.is_some_and(|number| row[number] == Cell::Flag(true));
-    target.devices.rows.iter().find(is_rotating).map_or(Ok(()), |row| {
-        let name = name.map_or_else(String::new, |number| row[number].shown());
+    if target.zone_bytes.is_some() {
+        return Err(format!(
+            "--sprandom: {}: its zones are written in sequence only, in no other order; leave it out",
+            target.shown()
+        ));
+    }
+    rotating(target).map_or(Ok(()), |name| {
         Err(format!(
             "--sprandom: {}: {name} is reported as rotating, which has no flash to bring into an order; leave it out",
             target.shown()
         ))
     })
+}
+
+/// The name of a device of this target that is reported as rotating.
+fn rotating(target: &StudyTarget) -> Option<String> {
+    let at = |key: &str| target.devices.columns.iter().position(|column| column.key == key);
+    let (name, rotational) = (at("name")?, at("rotational")?);
+    let row = target.devices.rows.iter().find(|row| row[rotational] == Cell::Flag(true))?;
+    Some(row[name].shown())
 }
 
 /// How much the preconditioning of a phase writes.
@@ -214,6 +229,28 @@ fn sprandom_line(target: &StudyTarget, settings: &Settings, share: f64) -> Strin
 /// The preparation of a phase, and its first round.
 fn round_of(phase: &Phase) -> impl Iterator<Item = Step> {
     phase.precondition.iter().chain(phase.points.iter().map(|point| &point.step)).cloned()
+}
+
+/// What is left out of the tests on this target, and why.
+fn left_out_line(target: &StudyTarget, settings: &Settings) -> Option<(&'static str, String)> {
+    let of = |test: &Test| Some(format!("{} of {}", phase::left_out(*test, target)?.what, test.word()));
+    let parts: Vec<String> = settings.tests.iter().filter_map(of).collect();
+    let zone = shown_bytes(target.zone_bytes?);
+    (!parts.is_empty()).then(|| {
+        let (parts, name) = (parts.join(", "), target.shown());
+        ("Left out", format!("{parts}: the zones of {name} ({zone}) are written in sequence only"))
+    })
+}
+
+/// The same for programs.
+fn left_out_table(target: &StudyTarget, settings: &Settings) -> Table {
+    let mut table = Table::new(["test", "what", "why"].map(|key| Column::new(key, "")));
+    let parts = settings.tests.iter().filter_map(|test| Some((test, phase::left_out(*test, target)?)));
+    let row = |(test, left_out): (&Test, phase::LeftOut)| {
+        [test.word(), left_out.what, "zones-in-sequence"].map(|text| Cell::Text(text.to_string())).to_vec()
+    };
+    table.rows = parts.map(row).collect();
+    table
 }
 
 /// The results before the first that was interrupted, which is of a part of its time.
@@ -245,7 +282,9 @@ fn heading(
 ) -> Vec<(&'static str, String)> {
     let [least, most] = [0, 1].map(|end| phases.iter().map(|phase| time_of(phase)[end]).sum::<Duration>());
     let written: u64 = phases.iter().map(|phase| precondition_bytes(phase, target, settings)).sum();
-    let mut time = format!("{} to {} of rounds", shown_time(least), shown_time(most));
+    let [least, most] = [least, most].map(shown_time);
+    let range = if least == most { most } else { format!("{least} to {most}") };
+    let mut time = format!("{range} of rounds");
     if written > 0 {
         let filling = shown_time(Duration::from_secs(written.div_ceil(ESTIMATE_BYTES_PER_S)));
         time += &format!(", and {} of preconditioning ({filling} at 1GiB/s)", shown_bytes(written));
@@ -253,6 +292,12 @@ fn heading(
     let purge = "not done; the specification purges before each test (nvme format, or blkdiscard), and fiord writes \
                  twice the capacity instead";
     let mut lines = vec![("Purge", purge.to_string()), ("Time", time)];
+    lines.extend(left_out_line(target, settings));
+    lines.extend(rotating(target).map(|name| {
+        let why = "the specification is about flash. Sequential I/O is that of its first tracks, the fastest; random I/O over a \
+                   part of it seeks less than over all of it";
+        ("Rotating", format!("{name} is reported so; {why}"))
+    }));
     lines.extend(settings.sprandom.map(|share| ("Preconditioning", sprandom_line(target, settings, share))));
     let with =
         |block: &u64| if found.len() > 1 { format!("{}: ", shown_bytes(*block)) } else { String::new() };
@@ -395,6 +440,7 @@ impl Study for Qualify {
                 ("tests", tables::tests(&runs)),
                 ("rounds", tables::rounds(&runs)),
                 ("states", states::states(&runs)),
+                ("left_out", left_out_table(&self.target, &self.settings)),
                 // Rounds are no repetitions, and each counts as a whole.
                 ("repeats", Table::default()),
                 ("steady_parts", Table::default()),

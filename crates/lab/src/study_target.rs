@@ -45,6 +45,8 @@ pub struct StudyTarget {
     pub identity: Option<String>,
     /// The unit of its I/O, in bytes: that of direct I/O if it takes that, else 1.
     pub block_bytes: u64,
+    /// How long its zones are, in bytes, if they are written in sequence only.
+    pub zone_bytes: Option<u64>,
     /// How large the device or file is, in bytes; of a scratch file as much as the runs use.
     pub device_bytes: u64,
     /// What was done to the target before the study: a sentence each, without a full stop.
@@ -54,14 +56,16 @@ pub struct StudyTarget {
 impl StudyTarget {
     /// What all jobs at this target have in common. Buffers hold random bytes, so that no device can compress them.
     pub fn settings(&self, engine: EngineName) -> Vec<(&'static Spec, String)> {
-        vec![
+        let mut settings = vec![
             (job::Amount::size, self.size_bytes.to_string()),
             (job::Access::direct, u8::from(self.direct).to_string()),
             (job::Access::randrepeat, "0".to_string()),
             (job::Measure::group_reporting, "1".to_string()),
             (job::Queue::ioengine, engine.to_string()),
             (job::Process::stonewall, "1".to_string()),
-        ]
+        ];
+        settings.extend(self.zone_bytes.map(|_| (job::Files::zonemode, "zbd".to_string())));
+        settings
     }
 
     /// The step that fills the file, for a writable target: blocks that were never written are not read from the

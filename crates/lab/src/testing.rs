@@ -71,6 +71,7 @@ pub fn target() -> StudyTarget {
         findings: Vec::new(),
         identity: None,
         block_bytes: 512,
+        zone_bytes: None,
         device_bytes: 1 << 40,
         remarks: Vec::new(),
     }

@@ -1,4 +1,4 @@
-//! Qualification of an NVMe disk by its serial number.
+//! Qualification of an NVMe disk by its serial number, and of a disk whose zones are written in sequence.
 //!
 //! Invariant: no other disk of the machine is written.
 
@@ -8,11 +8,12 @@ use std::os::unix::fs::FileExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use fiord_guest::nvme;
+use fiord_guest::{NullBlk, nvme};
 use serde_json::Value;
 
 use crate::guest;
 use crate::nvme::{disk, sectors};
+use crate::zones::zones;
 
 /// Eight of its 64 MiB, which are written twice before rounds of two measurements follow.
 const LINE: [&str; 10] =
@@ -21,6 +22,12 @@ const PRECONDITIONING_SECTORS: u64 = 2 * (8 << 11);
 
 /// Of the case that is about rounds.
 const ROUNDS: [&str; 2] = ["--trust=off", "--rounds=5"];
+
+/// fiord with these arguments, and a history of these cases' own.
+fn fiord(arguments: &[&str]) -> Output {
+    let mut command = Command::new(std::env::var_os("FIORD").expect("FIORD names the binary"));
+    command.args(arguments).env("XDG_STATE_HOME", "/run/qualify-state").output().expect("fiord runs")
+}
 
 /// With more arguments, and a history of this case's own.
 fn qualify(more: &[&str]) -> Command {
@@ -83,6 +90,62 @@ fn a_disk_is_qualified_by_its_serial_number_and_goes_on_after_a_kill() {
     let rounds = document["rounds"].as_array().expect("a list");
     assert!(rounds.iter().all(|round| round["value"].as_f64() > Some(0.0)), "{document}");
     assert_eq!(others(), before);
+}
+
+#[test]
+fn a_zoned_disk_gets_what_its_zones_take_and_the_rest_is_left_out_by_name() {
+    guest!();
+    let attributes = [("zoned", "1"), ("zone_size", "4"), ("zone_capacity", "3"), ("zone_max_open", "3")];
+    let conventional = [&attributes[..], &[("zone_nr_conv", "1")]].concat();
+    let (disk, other) = (
+        NullBlk::new("qualified", 36, &conventional).expect("it is made"),
+        NullBlk::new("beside", 16, &attributes).expect("it is made"),
+    );
+    let path = disk.path();
+    let refused = fiord(&["qualify", "--test=iops", &path]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let word = said.split("--overwrite=\"").nth(1).and_then(|rest| rest.split('"').next());
+    let overwrite = format!("--overwrite={}", word.unwrap_or_else(|| panic!("{said}")));
+    for (arguments, why) in [
+        (&["quick", "--size=16M"][..], "or use fiord qualify on the whole device"),
+        (&["qualify", "--test=idle-recovery,cross-stimulus"], "add iops, throughput"),
+        (&["qualify", "--test=iops", "--sprandom"], "written in sequence only, in no other order"),
+        (&["qualify", "--capacity=3M"], "the minimum is 8MiB"),
+    ] {
+        let refused = fiord(&[arguments, &[&overwrite, &path]].concat());
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(1) && said.contains(why), "{why}: {said}");
+    }
+    let is_empty = |zone: &String| zone.contains("zcond: 1(em)") || zone.contains("zcond: 0(nw)");
+    assert!(zones(&path).iter().all(is_empty), "nothing was written: {:?}", zones(&path));
+    let all = ["qualify", "--test=saturation,iops,throughput,latency,cross-stimulus", "--class=client"];
+    // The last zone is beyond what is used.
+    let short = ["--capacity=34M", "--time=200ms", "--rounds=1", "--json", &overwrite, &path];
+    let ran = fiord(&[&all[..], &short].concat());
+    let document: Value = serde_json::from_slice(&ran.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&ran.stderr)));
+    assert_eq!(
+        (&document["complete"], &document["target"]["size_bytes"]),
+        (&true.into(), &(32 << 20).into())
+    );
+    let list = |key: &str| document[key].as_array().expect("a list").clone();
+    let words = |key: &str| list("left_out").iter().map(|row| row[key].clone()).collect::<Vec<_>>();
+    assert_eq!(words("test"), ["saturation", "iops", "latency", "cross-stimulus"], "{document}");
+    for test in list("tests") {
+        let reads =
+            if ["iops", "latency"].contains(&test["test"].as_str().unwrap_or_default()) { 100 } else { 0 };
+        assert!(test["read_percent"].as_u64() >= Some(reads), "{test}");
+    }
+    assert_eq!(list("tests").len(), 1 + 1 + 2 + 1, "{document}");
+    for round in list("rounds") {
+        assert!(round["value"].as_f64() > Some(0.0), "{round}");
+    }
+    let after = zones(&path);
+    assert!(!after[1..8].iter().any(is_empty) && is_empty(&after[8]), "{after:?}");
+    assert!(zones(&other.path()).iter().all(is_empty));
+    let again =
+        fiord(&["qualify", "--test=latency", "--keep-preconditioning", "--dry-run", &overwrite, &path]);
+    assert!(String::from_utf8_lossy(&again.stdout).contains("loops=2"), "{again:?}");
 }
 
 /// The boot of the machine, as if it had been started anew.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use fiord_lab::qualify::{Class, Qualify, Settings, Test};
 use fiord_lab::{Repeat, Several, Study, StudyTarget};
 use fiord_report::table::shown_bytes;
-use fiord_session::study::overwrite::overwritten;
+use fiord_session::study::overwrite::{Overwrite, overwritten};
 use fiord_session::study::scratch::ScratchFiles;
 use fiord_session::study::target::{self, Space};
 
@@ -226,7 +226,8 @@ impl Options {
         let active = if self.quick { 10 } else { self.class.active_percent() };
         if !path.is_dir() {
             let used = |all_bytes| self.capacity.unwrap_or(Capacity::Percent(active.into())).of(all_bytes);
-            return Ok((overwritten(path, self.overwriting.allowed(), used)?, None));
+            let allowed = Overwrite { in_sequence: true, ..self.overwriting.allowed() };
+            return Ok((overwritten(path, allowed, used)?, None));
         }
         let bytes = match self.capacity {
             Some(Capacity::Percent(_)) => {

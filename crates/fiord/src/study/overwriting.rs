@@ -30,7 +30,7 @@ pub(crate) struct Overwriting {
 impl Overwriting {
     /// What may be overwritten.
     pub(crate) fn allowed(&self) -> Overwrite<'_> {
-        Overwrite { words: &self.overwrite, erase_signatures: self.erase_signatures }
+        Overwrite { words: &self.overwrite, erase_signatures: self.erase_signatures, in_sequence: false }
     }
 
     /// The target at `path` for runs of this study that use up to so many bytes.

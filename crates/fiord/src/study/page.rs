@@ -183,6 +183,7 @@ fn write_target(json: &mut Writer, target: &StudyTarget, modes: &IoModes) {
         findings: _,
         identity,
         block_bytes: _,
+        zone_bytes: _,
         device_bytes: _,
         remarks,
     } = target;

@@ -21,7 +21,7 @@ const IOPS_BLOCKS: [u64; 8] = [1 << 20, 128 << 10, 64 << 10, 32 << 10, 16 << 10,
 const LATENCY_READS: [u32; 3] = [100, 65, 0];
 /// Its block sizes, in bytes.
 const LATENCY_BLOCKS: [u64; 3] = [8 << 10, 4 << 10, 512];
-/// The block size by whose writes IOPS and latency are judged.
+/// The block size by whose writes IOPS and latency are judged; by its reads where random writes are left out.
 const JUDGED_BLOCK: u64 = 4 << 10;
 /// The block of the preconditioning that is independent of the workload.
 const PRECONDITION_BLOCK: u64 = 128 << 10;
@@ -88,11 +88,16 @@ impl Point {
     /// Has it take this time, after a pause.
     fn lasts(&mut self, time: Duration, pause: Duration) {
         let text = |time: Duration| format!("{}us", time.as_micros().max(1));
-        let mut times = vec![(job::Time::runtime, text(time))];
-        times.extend((pause > Duration::ZERO).then(|| (job::Time::startdelay, text(pause))));
-        let sections = std::mem::take(&mut self.step.sections).into_iter();
-        self.step.sections = sections.map(|section| section.with(times.clone())).collect();
+        self.with([(job::Time::runtime, text(time))]);
+        self.with((pause > Duration::ZERO).then(|| (job::Time::startdelay, text(pause))));
         self.step.time = time + pause;
+    }
+
+    /// Sets these options as well.
+    fn with(&mut self, options: impl IntoIterator<Item = (&'static fiord_options::Spec, String)>) {
+        let options: Vec<_> = options.into_iter().collect();
+        let sections = std::mem::take(&mut self.step.sections).into_iter();
+        self.step.sections = sections.map(|section| section.with(options.clone())).collect();
     }
 }
 
@@ -123,11 +128,31 @@ impl Phase {
     }
 }
 
+/// What is left out of a test on this target; `None` if nothing is. Zones that are written in sequence take no write where
+/// another was before.
+pub(super) fn left_out(test: Test, target: &StudyTarget) -> Option<LeftOut> {
+    target.zone_bytes?;
+    match test {
+        Test::WriteSaturation => Some(LeftOut { what: "random writes of 4KiB", is_all: false }),
+        Test::Iops | Test::Latency => Some(LeftOut { what: "all mixes with writes", is_all: false }),
+        Test::Throughput => None,
+        Test::CrossStimulus | Test::IdleRecovery => Some(LeftOut { what: "all of it", is_all: true }),
+    }
+}
+
+/// A part of a test.
+pub(super) struct LeftOut {
+    pub what: &'static str,
+    /// Whether nothing is left of the test.
+    pub is_all: bool,
+}
+
 /// The phases of these settings on this target, in the order in which they run.
 pub(super) fn phases(target: &StudyTarget, settings: &Settings) -> Vec<Phase> {
     let maker = Maker { target, settings };
     let mut phases = Vec::new();
-    for test in &settings.tests {
+    let is_left = |test: &&Test| left_out(**test, target).is_none_or(|left_out| !left_out.is_all);
+    for test in settings.tests.iter().filter(is_left) {
         match test {
             Test::WriteSaturation => phases.push(maker.write_saturation()),
             Test::Iops => phases.push(maker.random(Test::Iops, &IOPS_READS, &IOPS_BLOCKS, Measure::Iops)),
@@ -228,7 +253,8 @@ impl Maker<'_> {
     fn random(&self, test: Test, shares: &[u32], blocks: &[u64], measure: Measure) -> Phase {
         let (jobs, depth) = if test == Test::Latency { (1, 1) } else { self.load() };
         let mut points = Vec::new();
-        for reads in shares {
+        let judged_reads = if left_out(test, self.target).is_some() { 100 } else { 0 };
+        for reads in shares.iter().filter(|reads| **reads >= judged_reads) {
             let rw = match reads {
                 100 => "randread",
                 0 => "randwrite",
@@ -236,7 +262,8 @@ impl Maker<'_> {
             };
             for block in blocks.iter().filter(|block| **block >= self.target.block_bytes) {
                 let mut point = self.point(test.word(), (*reads, *block), rw, jobs, depth);
-                point.is_tracked = *reads == 0 && *block == JUDGED_BLOCK.max(self.target.block_bytes);
+                point.is_tracked =
+                    *reads == judged_reads && *block == JUDGED_BLOCK.max(self.target.block_bytes);
                 points.push(point);
             }
         }
@@ -272,13 +299,14 @@ impl Maker<'_> {
 
     /// From the state that the user has put the device into.
     fn write_saturation(&self) -> Phase {
-        let point = self.point(
-            "write saturation",
-            (0, JUDGED_BLOCK.max(self.target.block_bytes)),
-            "randwrite",
-            4,
-            32,
-        );
+        let in_zones = left_out(Test::WriteSaturation, self.target).is_some();
+        let (block_bytes, jobs) = if in_zones { (PRECONDITION_BLOCK, 1) } else { (JUDGED_BLOCK, 4) };
+        let mix = (0, block_bytes.max(self.target.block_bytes));
+        let mut point = self.point("write saturation", mix, "randwrite", jobs, 32);
+        if in_zones {
+            // A zone that is drawn is filled before the next one is.
+            point.with([(job::Files::job_max_open_zones, "1".to_string())]);
+        }
         let rounds_max = (SATURATION_TIME.as_nanos() / self.settings.time.as_nanos().max(1)) as usize;
         let end =
             End::Written { bytes: SATURATION_FILLS * self.target.size_bytes, rounds_max: rounds_max.max(1) };

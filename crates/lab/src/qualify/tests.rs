@@ -197,6 +197,62 @@ fn one_pass_of_sprandom_is_for_random_tests_on_flash() {
 }
 
 #[test]
+fn what_overwrites_at_random_is_left_out_by_name_where_zones_are_written_in_sequence() {
+    let with = |tests: &[Test]| {
+        let zoned = StudyTarget { zone_bytes: Some(256 << 20), ..target() };
+        Qualify::new(zoned, study(tests).settings)
+    };
+    let all = with(&Test::ALL).unwrap();
+    let phases: Vec<&str> = all.phases.iter().map(|phase| phase.name.as_str()).collect();
+    assert_eq!(phases, ["write saturation", "iops", "throughput 128KiB", "throughput 1MiB", "latency"]);
+    for step in all.clone().with_all_steps().steps() {
+        let settings = settings(step);
+        let overwrites = settings.contains("rw=randrw") || settings.contains("rw=randwrite");
+        assert!(settings.contains(" zonemode=zbd "), "{settings}");
+        assert_eq!(overwrites, step.name == "write saturation 0/100 128KiB", "{settings}");
+        assert_eq!(overwrites, settings.contains(" job_max_open_zones=1"), "{settings}");
+    }
+    let heading = all.outline().heading.iter().find(|(name, _)| *name == "Left out").unwrap();
+    let said = "random writes of 4KiB of saturation, all mixes with writes of iops, all mixes with writes of latency, all of \
+                it of cross-stimulus, all of it of idle-recovery: the zones of /data (256MiB) are written in sequence only";
+    assert_eq!(heading.1, said);
+    let mut results = Vec::new();
+    let names =
+        carry_on(&with(&[Test::Iops, Test::Latency]).unwrap(), &mut results, usize::MAX, |_, number| {
+            if number < 1 + 2 * 8 { 3000 } else { 1000 }
+        });
+    assert_eq!(names.len(), 1 + 7 * 8 + 1 + 5 * 3, "the first two rounds are not steady");
+    let result = with(&[Test::Iops, Test::Latency]).unwrap().result(&results, 80);
+    assert_eq!(
+        result.conclusion,
+        "iops: 4KiB reads 1000 IOPS in steady state. latency: 4KiB reads 1us on average in steady state."
+    );
+    let (_, left_out) = result.tables.iter().find(|(name, _)| *name == "left_out").unwrap();
+    assert_eq!(left_out.rows.len(), 2);
+    // What drifts is not steady by its reads either.
+    let (drifting, mut results) = (with(&[Test::Iops]).unwrap(), Vec::new());
+    carry_on(&drifting, &mut results, usize::MAX, |_, number| {
+        (100_000.0 * 0.96_f64.powi(number as i32 / 8)) as u64
+    });
+    assert_eq!(drifting.result(&results, 80).conclusion, "iops: not steady after 25 rounds.");
+    let refused = with(&[Test::CrossStimulus, Test::IdleRecovery]).err().unwrap();
+    assert!(refused.starts_with("/data: ") && refused.contains("add iops"), "{refused}");
+    let settings = Settings { sprandom: Some(0.25), ..study(&[Test::Iops]).settings };
+    let zoned = StudyTarget { zone_bytes: Some(256 << 20), ..target() };
+    assert!(Qualify::new(zoned, settings).err().unwrap().contains("written in sequence only"));
+}
+
+#[test]
+fn the_time_of_rounds_has_two_ends_only_if_they_differ() {
+    let time = |rounds_max| {
+        let settings = Settings { rounds_max, ..study(&[Test::Latency]).settings };
+        Qualify::new(target(), settings).unwrap().outline().heading[1].1.clone()
+    };
+    assert!(time(1).starts_with("9 s of rounds, and"), "{}", time(1));
+    assert!(time(10).starts_with("45 s to 1 min 30 s of rounds, and"), "{}", time(10));
+}
+
+#[test]
 fn an_interrupted_run_completes_no_window() {
     let study = study(&[Test::Latency]);
     let mut results = Vec::new();

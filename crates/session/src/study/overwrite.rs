@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fiord_host::{DeviceIdentity, TargetKind, signature};
+use fiord_host::{DeviceIdentity, TargetFacts, TargetKind, signature};
 use fiord_lab::StudyTarget;
 use fiord_plan::Plan;
 use fiord_report::path::shown;
@@ -13,6 +13,7 @@ use fiord_report::table::shown_bytes;
 use fiord_sys::errno::error_text;
 use fiord_sys::signal;
 use fiord_sys::sysfs::Sysfs;
+use fiord_sys::zones;
 use fiord_worker::TargetOpener;
 
 use super::target::{SIZE_MIN_BYTES, probe, study_target};
@@ -25,6 +26,8 @@ pub struct Overwrite<'a> {
     pub words: &'a [String],
     /// Whether its contents may be known ones, such as a file system.
     pub erase_signatures: bool,
+    /// Whether its zones may be such that are written in sequence only.
+    pub in_sequence: bool,
 }
 
 /// The device or file at `path` for runs that overwrite it; `used` says how many of its bytes they use.
@@ -48,11 +51,8 @@ pub fn overwritten(
     if facts.read_only {
         return Err(refused("it is read-only; name another".to_string()));
     }
-    if facts.queue.as_ref().is_some_and(|queue| queue.zoned == "host-managed") {
-        let why =
-            "its zones are written in sequence only, which no random write does; name a device without zones";
-        return Err(format!("{}: {why}", shown(path)).into());
-    }
+    let zone_bytes = written_in_sequence(&facts, allowed.in_sequence)
+        .map_err(|why| SessionError::from(format!("{}: {why}", shown(path))))?;
     if facts.kind == TargetKind::Block {
         TargetOpener::default().may_overwrite(path)?;
     }
@@ -76,23 +76,38 @@ pub fn overwritten(
         return Err(refused(format!("found on it: {what}; --erase-signatures if that is to be destroyed")));
     }
     let size_bytes = used(identity.size_bytes).min(identity.size_bytes) >> 20 << 20;
-    if size_bytes < SIZE_MIN_BYTES {
+    let size_bytes = size_bytes - zone_bytes.map_or(0, |zone| size_bytes % zone);
+    let least_bytes = SIZE_MIN_BYTES.max(zone_bytes.unwrap_or(0));
+    if size_bytes < least_bytes {
         return Err(format!(
             "{}: {} of {} are too small to measure; the minimum is {}",
             shown(path),
             shown_bytes(size_bytes),
             shown_bytes(identity.size_bytes),
-            shown_bytes(SIZE_MIN_BYTES)
+            shown_bytes(least_bytes)
         )
         .into());
     }
     let mut target = study_target(path, path, &facts, size_bytes, true);
     target.identity = Some(word);
     target.device_bytes = identity.size_bytes;
+    target.zone_bytes = zone_bytes;
     target
         .remarks
         .extend(contents.map(|what| format!("destroyed on it, as far as it was overwritten: {what}")));
     Ok(target)
+}
+
+/// The length of its zones, if they are written in sequence only and may be.
+fn written_in_sequence(facts: &TargetFacts, may_be: bool) -> Result<Option<u64>, &'static str> {
+    if facts.queue.as_ref().is_none_or(|queue| queue.zoned != "host-managed") {
+        return Ok(None);
+    }
+    let device = facts.device.filter(|_| may_be && facts.kind == TargetKind::Block);
+    device.and_then(zones::shown_zone_bytes).filter(|bytes| *bytes > 0).map(Some).ok_or(
+        "its zones are written in sequence only, which no random write does; name a device without zones, or use \
+         fiord qualify on the whole device",
+    )
 }
 
 /// The word by which the user has identified it.
@@ -197,7 +212,7 @@ mod tests {
         let word = std::fs::canonicalize(&path).unwrap().display().to_string();
         let try_with = |words: &[&str], used: fn(u64) -> u64| {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-            overwritten(&path, Overwrite { words: &words, erase_signatures: false }, used)
+            overwritten(&path, Overwrite { words: &words, erase_signatures: false, in_sequence: false }, used)
         };
         let target = try_with(&["x", &word], |all| all / 2 + 5).unwrap();
         assert_eq!(

@@ -207,6 +207,7 @@ pub(super) fn study_target(
         findings,
         identity: None,
         block_bytes: facts.direct_offset_bytes().unwrap_or(1).into(),
+        zone_bytes: None,
         device_bytes: if writable { size_bytes } else { facts.size_bytes.unwrap_or(size_bytes) },
         remarks: Vec::new(),
     }

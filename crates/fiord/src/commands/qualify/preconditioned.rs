@@ -39,7 +39,10 @@ pub(super) fn found(target: &StudyTarget, blocks: &[u64]) -> Found {
     if blocks.is_empty() {
         return Vec::new();
     }
-    let now = device(&target.file, target.size_bytes);
+    let now = match target.zone_bytes {
+        Some(_) => Err("nothing counts how often its zones are reset".to_string()),
+        None => device(&target.file, target.size_bytes),
+    };
     let of = |block_bytes: u64| {
         let now = now.as_ref().map_err(Clone::clone)?;
         newest(target, block_bytes, None)?.kept(block_bytes, now, false)
