@@ -17,7 +17,7 @@ use fiord_report::path::{shown, text};
 use fiord_session::run::assemble::headings;
 use fiord_session::run::files::files;
 use fiord_session::run::version::FIORD_VERSION;
-use fiord_store::{Conclusion, Draft, History, Printed, RunFacts, RunKind, StoreError};
+use fiord_store::{Conclusion, Draft, History, KeptRun, Printed, RunFacts, RunKind, StoreError};
 use fiord_sys::errno::Errno;
 use fiord_sys::{clock, sealed_map};
 use fiord_worker::{Failure, TargetOpener};
@@ -219,6 +219,16 @@ impl StudyKeeper {
                 .add_targets(self.study, &targets(&files.iter().map(PathBuf::as_path).collect(), target)),
         ) {
             say_not_kept("study's target", &why);
+        }
+    }
+
+    /// Records the earlier runs whose preconditioning it keeps; or prints why it cannot.
+    pub(crate) fn relies_on(&mut self, kept: &[KeptRun]) {
+        if kept.is_empty() {
+            return;
+        }
+        if let Err(why) = described(self.history.add_kept(self.study, kept)) {
+            say_not_kept("study's preconditioning", &why);
         }
     }
 

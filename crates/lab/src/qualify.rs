@@ -29,13 +29,8 @@ use phase::{End, Phase};
 use progress::walk;
 use window::WINDOW_ROUNDS;
 
-pub use kept::{Earlier, FoundDevice, Kept, Span};
+pub use kept::{Earlier, FoundDevice, Kept};
 pub use settings::{Class, Settings, Test};
-
-/// What is before the runs whose preconditioning is kept in a purpose, between two of them, and before each.
-const KEPT_BY: &str = ", preconditioned by ";
-const AND: &str = " and ";
-const RUN: &str = "run ";
 
 /// The rate at which the time of preconditioning is estimated.
 const ESTIMATE_BYTES_PER_S: u64 = 1 << 30;
@@ -139,38 +134,24 @@ impl Qualify {
 
     /// That, and the runs whose preconditioning is kept on it.
     fn prepared_target(&self) -> String {
-        let mut runs: Vec<String> = self
-            .phases
-            .iter()
-            .filter_map(|phase| phase.kept.as_ref())
-            .filter_map(|(block, kept)| {
-                Some(format!("{RUN}{} ({})", kept.as_ref().ok()?.run, shown_bytes(*block)))
-            })
-            .collect();
-        runs.sort_unstable();
-        runs.dedup();
-        let by = if runs.is_empty() { String::new() } else { format!("{KEPT_BY}{}", runs.join(AND)) };
+        let named = |(block, run): &(u64, i64)| format!("run {run} ({})", shown_bytes(*block));
+        let runs: Vec<String> = self.kept_runs().iter().map(named).collect();
+        let by = if runs.is_empty() {
+            String::new()
+        } else {
+            format!(", preconditioned by {}", runs.join(" and "))
+        };
         self.part_of_target() + &by
     }
 
-    /// The runs whose preconditioning was kept on this target by a study of this purpose, each with its block size.
-    pub fn runs_kept_by(&self, purpose: &str) -> Vec<(u64, i64)> {
-        let place = self.part_of_target();
-        let after = |(at, _): (usize, &str)| purpose[at + place.len()..].strip_prefix(KEPT_BY);
-        let Some(mut rest) = purpose.match_indices(&place).find_map(after) else { return Vec::new() };
-        let blocks = self.precondition_blocks();
-        let mut kept = Vec::new();
-        // Another target may follow.
-        while let Some((run, (block, after))) = rest
-            .strip_prefix(RUN)
-            .and_then(|run| run.split_once(" ("))
-            .and_then(|(run, block)| Some((run.parse().ok()?, block.split_once(')')?)))
-        {
-            kept.extend(blocks.iter().find(|known| shown_bytes(**known) == block).map(|known| (*known, run)));
-            rest = after.strip_prefix(AND).unwrap_or_default();
-        }
-        kept.sort_unstable();
-        kept
+    /// The runs whose preconditioning is kept, each with its block size.
+    pub fn kept_runs(&self) -> Vec<(u64, i64)> {
+        let kept = self.phases.iter().filter_map(|phase| phase.kept.as_ref());
+        let mut runs: Vec<(u64, i64)> =
+            kept.filter_map(|(block, kept)| Some((*block, kept.as_ref().ok()?.run))).collect();
+        runs.sort_unstable();
+        runs.dedup();
+        runs
     }
 }
 

@@ -18,6 +18,7 @@ pub mod start;
 pub mod table;
 pub mod terse;
 pub mod time;
+mod written;
 
 pub use compose::{Format, allows_messages, holds_documents, render, wants_headings};
 pub use finding::{Code, Figure, Finding, Severity, Subject};
@@ -28,3 +29,4 @@ pub use model::{
 };
 pub use repeats::RepeatedFigure;
 pub use terse::TerseVersion;
+pub use written::Written;

@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fiord_report::Written;
 use rusqlite::config::DbConfig;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params,
@@ -18,7 +19,7 @@ use crate::encoding::{decode, encode};
 use crate::error::{Cause, StoreError};
 use crate::headline::Headline;
 use crate::record::{
-    Conclusion, Draft, Filter, HistoryEntry, Printed, RunFacts, RunKind, RunSelector, Stored,
+    Conclusion, Draft, Filter, HistoryEntry, KeptRun, Printed, RunFacts, RunKind, RunSelector, Stored,
 };
 use crate::retention::{self, AT_ONCE, Retention};
 use crate::schema;
@@ -72,7 +73,8 @@ impl History {
         let encoded = |printed: Printed<'d>| {
             let (headings, headline) = (printed.headings, Headline::of(printed.report));
             let body = encode(printed.report).map_err(|cause| self.error(cause))?;
-            Ok(EncodedReport { headings, headline, body })
+            let written = Written::all_of(printed.report).collect();
+            Ok(EncodedReport { headings, headline, body, written })
         };
         let measured = draft.printed.map(encoded).transpose()?;
         let id = self.write(|transaction| insert(transaction, draft, measured.as_ref()))?;
@@ -93,6 +95,58 @@ impl History {
     /// It cannot be written.
     pub fn add_targets(&mut self, study: i64, targets: &[String]) -> Result<(), StoreError> {
         self.write(|transaction| insert_targets(transaction, study, targets))
+    }
+
+    /// Adds the runs whose preconditioning a study keeps.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn add_kept(&mut self, study: i64, kept: &[KeptRun]) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            let mut add = transaction
+                .prepare("INSERT INTO kept (study, target, block_bytes, run) VALUES (?1, ?2, ?3, ?4)")?;
+            for KeptRun { target, block_bytes, run } in kept {
+                add.execute(params![study, *target as i64, *block_bytes as i64, run])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The runs whose preconditioning a study keeps, by target and block size.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn kept_by(&self, study: i64) -> Result<Vec<KeptRun>, StoreError> {
+        let kept = || -> rusqlite::Result<Vec<KeptRun>> {
+            let mut statement = self.connection.prepare(
+                "SELECT target, block_bytes, run FROM kept WHERE study = ?1 ORDER BY target, block_bytes",
+            )?;
+            let of = |row: &Row<'_>| {
+                let (target, block_bytes): (i64, i64) = (row.get(0)?, row.get(1)?);
+                Ok(KeptRun { target: target as usize, block_bytes: block_bytes as u64, run: row.get(2)? })
+            };
+            statement.query_map([study], of)?.collect()
+        };
+        kept().map_err(|error| self.error(error))
+    }
+
+    /// What was written to devices during the runs after this one.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn written_after(&self, run: i64) -> Result<Vec<Written>, StoreError> {
+        let written = || -> rusqlite::Result<Vec<Written>> {
+            let mut statement = self.connection.prepare(
+                "SELECT boot_id, device, from_sectors, to_sectors FROM written WHERE run > ?1 ORDER BY run",
+            )?;
+            let of = |row: &Row<'_>| {
+                let (from_sectors, to_sectors): (i64, i64) = (row.get(2)?, row.get(3)?);
+                let [from_sectors, to_sectors] = [from_sectors as u64, to_sectors as u64];
+                Ok(Written { boot_id: row.get(0)?, device: row.get(1)?, from_sectors, to_sectors })
+            };
+            statement.query_map([run], of)?.collect()
+        };
+        written().map_err(|error| self.error(error))
     }
 
     /// Records the outcome of a study that was recorded when it began.
@@ -392,6 +446,7 @@ pub(crate) struct EncodedReport<'a> {
     headings: &'a str,
     headline: Headline,
     body: Vec<u8>,
+    written: Vec<Written>,
 }
 
 pub(crate) fn insert(
@@ -434,6 +489,7 @@ pub(crate) fn insert(
             "INSERT INTO report (run, headings, body) VALUES (?1, ?2, ?3)",
             params![id, measured.headings, measured.body],
         )?;
+        insert_written(transaction, id, &measured.written)?;
     }
     if let Some(summary) = &draft.summary {
         insert_summary(transaction, id, summary)?;
@@ -445,6 +501,17 @@ fn insert_targets(transaction: &Transaction<'_>, id: i64, targets: &[String]) ->
     let mut add = transaction.prepare("INSERT OR IGNORE INTO target (run, path) VALUES (?1, ?2)")?;
     for path in targets {
         add.execute(params![id, path])?;
+    }
+    Ok(())
+}
+
+fn insert_written(transaction: &Transaction<'_>, id: i64, written: &[Written]) -> Result<(), Cause> {
+    let mut add = transaction.prepare(
+        "INSERT OR IGNORE INTO written (run, boot_id, device, from_sectors, to_sectors)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    for Written { boot_id, device, from_sectors, to_sectors } in written {
+        add.execute(params![id, boot_id, device, *from_sectors as i64, *to_sectors as i64])?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! Invariant: everything is imported or nothing; what is in the history already is not imported again; the other history is
 //! only read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -54,6 +54,14 @@ const COLUMNS: [&str; 17] = [
     "latency_p99_ns",
     "latency_of",
     "is_void",
+];
+
+/// The tables with what belongs to a run, and their columns but its number.
+const BELONGING: [(&str, &str); 4] = [
+    ("report", "headings, body"),
+    ("summary", "json, text"),
+    ("target", "path"),
+    ("written", "device, boot_id, from_sectors, to_sectors"),
 ];
 
 /// Places among [`COLUMNS`]: those up to the time tell which study it is.
@@ -287,23 +295,19 @@ fn copy(
     let parent = parent.map_or(Value::Null, Value::Integer);
     transaction.execute(&insert, params_from_iter(std::iter::once(&parent).chain(columns)))?;
     let id = transaction.last_insert_rowid();
-    let tables = BTreeMap::from([("report", "headings, body"), ("summary", "json, text")]);
-    for (table, columns) in tables {
+    for (table, columns) in BELONGING {
         let mut found = other.prepare(&format!("SELECT {columns} FROM {table} WHERE run = ?1"))?;
+        let count = found.column_count();
+        let places = (2..=count + 1).map(|index| format!(", ?{index}")).collect::<String>();
+        let insert = format!("INSERT INTO {table} (run, {columns}) VALUES (?1{places})");
         let mut rows = found.query([run])?;
         while let Some(row) = rows.next()? {
-            let values = params![id, row.get::<_, Value>(0)?, row.get::<_, Value>(1)?];
-            transaction
-                .execute(&format!("INSERT INTO {table} (run, {columns}) VALUES (?1, ?2, ?3)"), values)?;
+            let mut values = vec![Value::Integer(id)];
+            for index in 0..count {
+                values.push(row.get(index)?);
+            }
+            transaction.execute(&insert, params_from_iter(values))?;
         }
-    }
-    let mut targets = other.prepare("SELECT path FROM target WHERE run = ?1")?;
-    let mut rows = targets.query([run])?;
-    while let Some(row) = rows.next()? {
-        transaction.execute(
-            "INSERT INTO target (run, path) VALUES (?1, ?2)",
-            params![id, row.get::<_, Value>(0)?],
-        )?;
     }
     Ok(id)
 }

@@ -22,6 +22,7 @@ pub use history::History;
 pub use import::{Imported, Source};
 pub use location::{config_path, default_path, state_path};
 pub use record::{
-    Conclusion, Draft, Filter, HistoryEntry, Printed, RunFacts, RunKind, RunSelector, Stored, check_tag,
+    Conclusion, Draft, Filter, HistoryEntry, KeptRun, Printed, RunFacts, RunKind, RunSelector, Stored,
+    check_tag,
 };
 pub use retention::Retention;

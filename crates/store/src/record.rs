@@ -157,6 +157,17 @@ pub struct Stored {
     pub summary: Option<Conclusion>,
 }
 
+/// An earlier run whose preconditioning a study kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptRun {
+    /// On which of its targets, counted from 0.
+    pub target: usize,
+    /// The block size with which that run wrote, in bytes.
+    pub block_bytes: u64,
+    /// The number of that run.
+    pub run: i64,
+}
+
 /// Which runs to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {

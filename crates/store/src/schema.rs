@@ -52,11 +52,30 @@ const TABLES: &str = "
     ) STRICT;
 ";
 
+/// Tables beside the numbered ones, without which a history may have begun: what is evidence for later studies.
+const EVIDENCE: &str = "
+    CREATE TABLE IF NOT EXISTS written (
+        run INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+        device TEXT NOT NULL,
+        boot_id TEXT,
+        from_sectors INTEGER NOT NULL,
+        to_sectors INTEGER NOT NULL,
+        PRIMARY KEY (run, device)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS kept (
+        study INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+        target INTEGER NOT NULL,
+        block_bytes INTEGER NOT NULL,
+        run INTEGER NOT NULL,
+        PRIMARY KEY (study, target, block_bytes)
+    ) STRICT, WITHOUT ROWID;
+";
+
 /// Creates the tables, unless they exist.
 pub(crate) fn create(connection: &mut Connection) -> Result<(), Cause> {
     // One transaction, so that all numbers are read at one moment.
     if exists(&*connection.transaction()?)? {
-        return Ok(());
+        return Ok(connection.execute_batch(EVIDENCE)?);
     }
     // Lets freed pages be returned; possible only for a database without tables, and outside a transaction.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
@@ -64,6 +83,7 @@ pub(crate) fn create(connection: &mut Connection) -> Result<(), Cause> {
     // Another fiord may have created them meanwhile.
     if !exists(&transaction)? {
         transaction.execute_batch(TABLES)?;
+        transaction.execute_batch(EVIDENCE)?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", SCHEMA)?;
     }

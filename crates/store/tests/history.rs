@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use fiord_report::RunReport;
+use fiord_report::{RunReport, Written};
 use fiord_store::{
-    Cause, Conclusion, Draft, Filter, Headline, History, Printed, Retention, RunFacts, RunKind, RunSelector,
+    Cause, Conclusion, Draft, Filter, Headline, History, KeptRun, Printed, Retention, RunFacts, RunKind,
+    RunSelector, Source,
 };
 use rusqlite::Connection;
 
@@ -131,6 +132,48 @@ fn runs_are_found_by_number_age_target_and_study() {
     for (target, found) in [("/mnt/a", &[study, first][..]), ("/mnt/ab", &[other]), ("/mnt/a/f/g", &[])] {
         assert_eq!(of(Filter { target: Some(target.to_owned()), ..Filter::default() }), found, "{target}");
     }
+}
+
+#[test]
+fn what_later_runs_have_written_is_known_without_their_reports() {
+    let place = TempHistory::new();
+    let mut history = place.history();
+    let mut report = fixture::run();
+    report.boot_id = Some("boot".to_owned());
+    report.devices = vec![Default::default(); 2];
+    for (used, (name, to_sectors)) in report.devices.iter_mut().zip([("sda", 200), ("sdb", 100)]) {
+        used.device.name = name.to_owned();
+        (used.start.write_sectors, used.end.write_sectors) = (100, to_sectors);
+    }
+    let printed = Some(Printed { headings: "", report: &report });
+    let [first, second] = ["first", "second"].map(|title| {
+        let draft = Draft { facts: facts(title), printed, heading: None, summary: None };
+        history.keep(&draft).unwrap()
+    });
+    let (boot_id, device) = (Some("boot".to_owned()), "sda".to_owned());
+    let expected = Written { boot_id, device, from_sectors: 100, to_sectors: 200 };
+    assert_eq!(history.written_after(first).unwrap(), [expected.clone()], "nothing was written to sdb");
+    assert_eq!(history.written_after(second).unwrap(), []);
+    let copy = TempHistory::new();
+    copy.history().import(&[Source::History(&place.file())]).unwrap();
+    assert_eq!(copy.history().written_after(0).unwrap(), [expected.clone(), expected]);
+    history.remove(&[first, second]).unwrap();
+    assert_eq!(history.written_after(0).unwrap(), []);
+}
+
+#[test]
+fn what_a_study_keeps_of_earlier_runs_is_read_back_and_deleted_with_it() {
+    let place = TempHistory::new();
+    let mut history = place.history();
+    let [one, other] = ["one", "other"].map(|title| history.keep(&study(title)).unwrap());
+    let kept = |target, block_bytes, run| KeptRun { target, block_bytes, run };
+    history.add_kept(one, &[kept(1, 1 << 20, 7), kept(0, 1 << 20, 5), kept(0, 1 << 17, 3)]).unwrap();
+    let expected = [kept(0, 1 << 17, 3), kept(0, 1 << 20, 5), kept(1, 1 << 20, 7)];
+    assert_eq!(place.history().kept_by(one).unwrap(), expected);
+    assert_eq!(history.kept_by(other).unwrap(), []);
+    assert!(history.add_kept(99, &[kept(0, 1, 1)]).is_err(), "of no study");
+    history.remove(&[one]).unwrap();
+    assert_eq!(history.kept_by(one).unwrap(), []);
 }
 
 #[test]

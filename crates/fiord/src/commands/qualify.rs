@@ -15,6 +15,7 @@ use fiord_report::table::shown_bytes;
 use fiord_session::study::overwrite::{Overwrite, overwritten};
 use fiord_session::study::scratch::ScratchFiles;
 use fiord_session::study::target::{self, Space};
+use fiord_store::KeptRun;
 
 use super::parse;
 use crate::arguments::{CommandError, Invocation};
@@ -187,6 +188,7 @@ impl Invocation for Options {
         if self.resume {
             studies = self.resumed(studies, &targets)?;
         }
+        self.study.kept_runs = kept_runs(&studies);
         study::carry_out(&*whole(studies)?, &targets, &[], &self.study, &[])
     }
 }
@@ -201,6 +203,15 @@ fn whole(studies: Vec<(String, Qualify)>) -> Result<Box<dyn Study>, String> {
     }
 }
 
+/// The runs whose preconditioning these studies keep.
+fn kept_runs(studies: &[(String, Qualify)]) -> Vec<KeptRun> {
+    let of = |(target, (_, study)): (usize, &(String, Qualify))| {
+        let kept = study.kept_runs().into_iter();
+        kept.map(move |(block_bytes, run)| KeptRun { target, block_bytes, run })
+    };
+    studies.iter().enumerate().flat_map(of).collect()
+}
+
 /// The studies with the preconditioning that they kept before they were interrupted.
 fn still_kept(
     studies: Vec<(String, Qualify)>,
@@ -211,7 +222,7 @@ fn still_kept(
             studies.iter().zip(kept).map(|((name, study), kept)| (name.clone(), study.clone().naming(kept)));
         Ok(whole(of.collect())?.purpose())
     };
-    let kept = preconditioned::kept_by_newest(&studies, purpose)?;
+    let kept = preconditioned::kept_by_newest(studies.len(), purpose)?;
     let Some(kept) = kept else { return Ok(studies) };
     let mut still = Vec::new();
     for (((name, study), target), kept) in studies.into_iter().zip(targets).zip(kept) {

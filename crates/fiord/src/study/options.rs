@@ -13,6 +13,7 @@ use fiord_options::Problem;
 use fiord_options::cli::Parsed;
 use fiord_options::value::{Trust, Undecided};
 use fiord_remote::StudyAgent;
+use fiord_store::KeptRun;
 
 use super::resume::Resumed;
 use super::sources::{Reader, Sources};
@@ -69,6 +70,9 @@ pub(crate) struct Options {
     /// What the history has of the study, if it goes on from there
     #[arg(skip)]
     pub resumed: Option<Rc<Resumed>>,
+    /// The earlier runs whose preconditioning it keeps, to be recorded with it.
+    #[arg(skip)]
+    pub kept_runs: Vec<KeptRun>,
     /// The controller, on one of these hosts
     #[arg(skip)]
     pub agent: Option<OnAgent>,

@@ -204,6 +204,7 @@ fn begin_keeping(
     let heading = page::opening(study, targets, &planned.modes, WIDTH);
     let tag = options.tag.as_deref();
     let mut keeper = StudyKeeper::begin(study.name(), &study.purpose(), path, &heading, machine, tag)?;
+    keeper.relies_on(&options.kept_runs);
     if planned.refused.is_none() {
         keeper.works_on(&planned.files);
     }

@@ -5,7 +5,7 @@
 
 use fiord_options::job;
 use fiord_report::table::shown_bytes;
-use fiord_report::{Code, RunReport};
+use fiord_report::{Code, RunReport, Written};
 
 use crate::figures::{WRITE, whole_run};
 
@@ -75,27 +75,6 @@ impl Kept {
     }
 }
 
-/// What was written to a device during a run, by the kernel's counter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
-    boot_id: Option<String>,
-    name: String,
-    from_sectors: u64,
-    to_sectors: u64,
-}
-
-impl Span {
-    /// Of each device of a run.
-    pub fn all_of(report: &RunReport) -> impl Iterator<Item = Span> {
-        report.devices.iter().map(|used| Span {
-            boot_id: report.boot_id.clone(),
-            name: used.device.name.clone(),
-            from_sectors: used.start.write_sectors,
-            to_sectors: used.end.write_sectors,
-        })
-    }
-}
-
 /// A device as it is found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundDevice {
@@ -129,7 +108,7 @@ pub struct Earlier {
     /// Whether its study was of no other device, so that its device is this one, whatever its name was then.
     pub is_of_one_device: bool,
     /// What was written during later runs of the history.
-    pub later: Vec<Span>,
+    pub later: Vec<Written>,
 }
 
 impl Earlier {
@@ -199,8 +178,8 @@ impl Earlier {
     /// How much later runs have written to the device of this name in one boot, in bytes, between two values of the kernel's
     /// counter. What was written during two runs at once counts once.
     fn recorded_bytes(&self, boot_id: Option<&String>, name: &str, [from, to]: [u64; 2]) -> u64 {
-        let is_of_device = |span: &&Span| span.boot_id.as_ref() == boot_id && span.name == name;
-        let mut spans: Vec<&Span> = self.later.iter().filter(is_of_device).collect();
+        let is_of_device = |span: &&Written| span.boot_id.as_ref() == boot_id && span.device == name;
+        let mut spans: Vec<&Written> = self.later.iter().filter(is_of_device).collect();
         spans.sort_unstable_by_key(|span| span.from_sectors);
         let (mut sectors, mut counted_to) = (0_u64, from);
         for span in spans {
@@ -281,10 +260,10 @@ mod tests {
         Earlier { run: 12, date: "2026-11-28".to_string(), report, is_of_one_device: true, later: Vec::new() }
     }
 
-    fn span(name: &str, sectors: std::ops::Range<u64>) -> Span {
-        Span {
+    fn span(name: &str, sectors: std::ops::Range<u64>) -> Written {
+        Written {
             boot_id: Some("boot".to_string()),
-            name: name.to_string(),
+            device: name.to_string(),
             from_sectors: sectors.start,
             to_sectors: sectors.end,
         }
@@ -373,7 +352,7 @@ mod tests {
         };
         let mut recorded = of_disk();
         // 3 MiB less 5 sectors before the restart and 5 since: within what the disk can count.
-        let since = Span { boot_id: Some("other".to_string()), ..span("nvme1n1", 0..5) };
+        let since = Written { boot_id: Some("other".to_string()), ..span("nvme1n1", 0..5) };
         recorded.later = vec![span("loop7", 1000..1000 + (3 << 11) - 5), since];
         let kept = recorded.clone().kept(1 << 16, &now, false).unwrap();
         assert_eq!((kept.written_since_bytes, kept.counted_by), (3 << 20, Counter::Disk));

@@ -144,13 +144,9 @@ fn what_is_kept_is_not_written_and_what_is_missing_is_said() {
     let purpose = study.purpose();
     assert!(purpose.contains("1GiB of /data, preconditioned by run 12 (1MiB), 1 s for"), "{purpose}");
     let anew = self::study(&[Test::Throughput, Test::Latency]);
-    assert_eq!(anew.runs_kept_by(&purpose), [(1 << 20, 12)]);
-    assert_eq!(anew.runs_kept_by(&anew.purpose()), []);
-    let two = purpose.replace("(1MiB)", "(1MiB) and run 9 (128KiB)");
-    assert_eq!(anew.runs_kept_by(&two), [(128 << 10, 9), (1 << 20, 12)]);
-    let other = format!("{purpose}; the same on 1GiB of /other, preconditioned by run 14 (128KiB), in turn");
-    assert_eq!(anew.runs_kept_by(&other), [(1 << 20, 12)]);
-    assert_eq!(anew.runs_kept_by(&purpose.replace("run 12 (1MiB", "run x (1MiB")), []);
+    assert_eq!((study.kept_runs(), anew.kept_runs()), (vec![(1 << 20, 12)], Vec::new()));
+    let two = anew.naming(&[(1 << 20, 12), (128 << 10, 9)]).purpose();
+    assert!(two.contains("preconditioned by run 9 (128KiB) and run 12 (1MiB), 1 s for"), "{two}");
     let lines: Vec<String> =
         study.outline().heading.iter().map(|(name, text)| format!("{name}: {text}")).collect();
     assert!(lines.contains(&"Preconditioning: 128KiB: done: there were discards since run 3".to_string()));

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use fiord_host::{DeviceIdentity, WRITTEN_UNIT_BYTES, health};
 use fiord_lab::StudyTarget;
-use fiord_lab::qualify::{Earlier, FoundDevice, Kept, Qualify, Span};
+use fiord_lab::qualify::{Earlier, FoundDevice, Kept};
 use fiord_lab::several::is_of_several;
 use fiord_report::path::shown;
 use fiord_report::time::iso;
@@ -78,21 +78,24 @@ pub(super) fn still(target: &StudyTarget, blocks: &[u64], kept: &[(u64, i64)]) -
     blocks.iter().map(of).collect()
 }
 
-/// The newest study of these targets and options in the history, whatever it kept: which run's preconditioning it kept, by
-/// target and block size. `purpose` is that of the study that keeps these.
+/// The newest study of so many targets and these options in the history, whatever it kept: which run's preconditioning it
+/// kept, by target and block size. `purpose` is that of the study that keeps these.
 pub(super) fn kept_by_newest(
-    studies: &[(String, Qualify)],
+    targets: usize,
     purpose: impl Fn(&[KeptRuns]) -> Result<String, String>,
 ) -> Result<Option<Vec<KeptRuns>>, String> {
     let failed = |why: StoreError| why.to_string();
     let Some(history) = History::open_existing(&keep::place()?).map_err(failed)? else { return Ok(None) };
     let kind = RunKind::from_name(QUALIFY.to_string());
-    for study in
-        history.list(&Filter::default()).map_err(failed)?.into_iter().filter(|study| study.facts.kind == kind)
-    {
-        let title = study.facts.title;
-        let kept: Vec<_> = studies.iter().map(|(_, study)| study.runs_kept_by(&title)).collect();
-        if title == keep::title_of_study(QUALIFY, &purpose(&kept)?) {
+    let all = history.list(&Filter::default()).map_err(failed)?;
+    for study in all.into_iter().filter(|study| study.facts.kind == kind) {
+        let recorded = history.kept_by(study.id).map_err(failed)?;
+        let of = |target: usize| {
+            let own = recorded.iter().filter(|kept| kept.target == target);
+            own.map(|kept| (kept.block_bytes, kept.run)).collect()
+        };
+        let kept: Vec<KeptRuns> = (0..targets).map(of).collect();
+        if study.facts.title == keep::title_of_study(QUALIFY, &purpose(&kept)?) {
             return Ok(Some(kept));
         }
     }
@@ -138,25 +141,11 @@ fn newest(target: &StudyTarget, block_bytes: u64, run: Option<i64>) -> Result<Ea
             let date = iso(part.facts.started_ms, part.facts.utc_offset_s).chars().take(10).collect();
             let earlier = Earlier { run: part.id, date, report, is_of_one_device, later: Vec::new() };
             if earlier.has_preconditioned(block_bytes, target.size_bytes) {
-                return Ok(Earlier { later: written_after(&history, part.id).map_err(failed)?, ..earlier });
+                return Ok(Earlier { later: history.written_after(part.id).map_err(failed)?, ..earlier });
             }
         }
     }
     Err(none())
-}
-
-/// What was written during the runs of the history after this one.
-fn written_after(history: &History, run: i64) -> Result<Vec<Span>, StoreError> {
-    let mut spans = Vec::new();
-    for entry in history.list(&Filter::default())? {
-        let parts = history.list(&Filter { parent: Some(entry.id), ..Filter::default() })?;
-        for id in parts.iter().map(|part| part.id).chain([entry.id]).filter(|id| *id > run) {
-            // What cannot be read counts as written by others.
-            let Ok(Some(stored)) = history.load(RunSelector::Id(id)) else { continue };
-            spans.extend(stored.printed.iter().flat_map(|(_, report)| Span::all_of(report)));
-        }
-    }
-    Ok(spans)
 }
 
 /// The device at this path, of which so many bytes are used.
