@@ -346,6 +346,7 @@ fn a_sweep_writes_on_a_device_that_was_identified_and_within_its_size() {
     refused(&format!("{overwrite} --filename other"), 1, "filename names other files");
     refused(&format!("{overwrite} {}", other.path), 1, "a second device");
     refused(&overwrite.replace(&device.path, ""), 1, "name the device as well");
+    refused(&format!("{overwrite} --hosts a --via false"), 1, "run it on each host");
     let read = dir.run(&line.replace("randwrite", "randread"));
     assert!(!read.assert_success().json()["target"]["writable"].as_bool().unwrap(), "{read:?}");
     let document = dir.run(&overwrite).assert_success().json();

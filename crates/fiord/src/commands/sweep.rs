@@ -101,9 +101,11 @@ impl Invocation for Options {
             self.device = typed_job::take_device(&mut self.of_fio)?;
         }
         if self.device.is_none() && !self.overwriting.overwrite.is_empty() {
-            return Err("--overwrite: name the device as well, one of this machine, such as /dev/nvme0n1"
-                .to_string()
-                .into());
+            let why = match self.study.is_on_hosts() {
+                true => "a sweep on hosts overwrites no device; leave --hosts out, and run it on each host",
+                false => "name the device as well, one of this machine, such as /dev/nvme0n1",
+            };
+            return Err(format!("--overwrite: {why}").into());
         }
         let machine = environment::machine()?;
         let typed = TypedJob::read("sweep", &self.of_fio, &machine, &self.study)?;
