@@ -464,6 +464,54 @@ fn a_killed_study_that_kept_its_preconditioning_goes_on_if_that_still_holds() {
 }
 
 #[test]
+fn a_killed_study_of_several_devices_goes_on_with_what_each_of_them_kept() {
+    let (dir, one, identity) = need!(device());
+    let (_other, two, other) = need!(self::device());
+    let short = SHORT.replace("20ms", "300ms");
+    let overwrite = format!("--overwrite {identity} --overwrite {other} {} {}", one.path, two.path);
+    let line = |rounds: u32| format!("qualify {short} {overwrite} --rounds {rounds}");
+    // The study, and on each device its preconditioning and one round.
+    finish(start(alone(&dir, &line(1)))).assert_status(6);
+    let keeps = format!("{} --keep-preconditioning", line(5));
+    // The next study, the first device to its end, and a round and a half of the second.
+    let killed = end_at(&dir, &keeps, 7 + 1 + 10 + 3, "KILL");
+    assert!(in_one_line(&killed.stdout).contains("kept: run 2 of "), "{killed:?}");
+    let resume = || finish(start(alone(&dir, &format!("{keeps} --resume --json"))));
+    let document = resume().json();
+    assert_documented(&document, "qualify");
+    assert_eq!(document["complete"], Value::from(true));
+    for test in document["tests"].as_array().unwrap() {
+        let is_first = test["target"] == one.path.as_str();
+        assert_eq!(test["kept_run"], if is_first { 2 } else { 5 }, "{test}");
+        assert_eq!(test["interrupted_before_round"].is_null(), is_first, "{test}");
+        assert!(test["unrecorded_bytes"].as_u64() < test["written_since_bytes"].as_u64(), "{test}");
+    }
+    let runs = document["runs"].as_array().unwrap();
+    assert!(runs.iter().all(|run| !run["of"].as_str().unwrap().contains("preconditioning")), "{runs:?}");
+    assert!(resume().assert_status(1).stderr.contains("is complete"));
+}
+
+#[test]
+fn one_pass_is_refused_on_what_is_reported_as_rotating() {
+    let (dir, device, identity) = need!(device());
+    let attribute = format!("/sys/block/{}/queue/rotational", device.path.trim_start_matches("/dev/"));
+    let before = need!(std::fs::read_to_string(&attribute).map_err(|error| error.to_string()));
+    need!(std::fs::write(&attribute, "1").map_err(|error| format!("{attribute}: {error}")));
+    let line = format!("qualify {SHORT} --rounds 1 --overwrite {identity} {}", device.path);
+    let refused =
+        dir.run(&format!("{line} --test latency --sprandom=0.5").replacen("--test throughput", "", 1));
+    let data = std::fs::read(&device.path).unwrap();
+    let ran = dir.run(&line);
+    std::fs::write(&attribute, before).unwrap();
+    assert!(
+        refused.assert_status(1).stderr.contains("is reported as rotating, which has no flash"),
+        "{refused:?}"
+    );
+    assert!(data.iter().all(|byte| *byte == 0), "something was written");
+    assert!(in_one_line(&ran.assert_status(6).stdout).contains("Rotating "), "{ran:?}");
+}
+
+#[test]
 fn recovery_has_states_that_go_on_after_an_interruption() {
     let (dir, path) = with_file();
     let line = SHORT.replace("throughput", "cross-stimulus,idle-recovery");
