@@ -152,7 +152,7 @@ fn what_later_runs_have_written_is_known_without_their_reports() {
     });
     let (boot_id, device) = (Some("boot".to_owned()), "sda".to_owned());
     let expected = Written { boot_id, device, from_sectors: 100, to_sectors: 200 };
-    assert_eq!(history.written_after(first).unwrap(), [expected.clone()], "nothing was written to sdb");
+    assert_eq!(history.written_after(first).unwrap(), std::slice::from_ref(&expected), "not to sdb");
     assert_eq!(history.written_after(second).unwrap(), []);
     let copy = TempHistory::new();
     copy.history().import(&[Source::History(&place.file())]).unwrap();
