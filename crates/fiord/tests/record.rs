@@ -228,6 +228,34 @@ fn what_reached_the_file_of_a_killed_recorder_is_a_recording() {
 }
 
 #[test]
+fn one_that_is_killed_early_leaves_no_event_on_in_the_kernel() {
+    need!(recordable());
+    let dir = Dir::new();
+    let tracing = need!(Mount::new(&dir, "tracing", &["-t", "tracefs", "none"]));
+    // What is on in the kernel's own trace, which is that of others.
+    let switches = || fs::read_to_string(tracing.path.join("set_event")).unwrap();
+    let before = switches();
+    let instance = |process: u32| tracing.path.join(format!("instances/fiord-{process}"));
+    let mut killed = Vec::new();
+    // As soon as it has so many files open, or an event is on: before, while and after it tells the kernel what to record.
+    for open in (0..40).step_by(5) {
+        let mut running = start(fiord(dir.path(), "record -o r --force -- true"));
+        let process = running.0.id();
+        let count = || fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count);
+        until("files to be open", || count() >= open || switches() != before || dir.join("r").exists());
+        signal(process, "KILL");
+        running.0.wait().unwrap();
+        let _ = fs::remove_file(dir.join("r"));
+        // Others may switch events on for a while.
+        until("the events of the kernel's own trace to be as before", || switches() == before);
+        killed.push(process);
+    }
+    run(dir.path(), "record -o r -- true").assert_success();
+    let left: Vec<u32> = killed.into_iter().filter(|process| instance(*process).exists()).collect();
+    assert_eq!(left, [], "instances of killed processes");
+}
+
+#[test]
 fn how_the_command_ended_is_told() {
     need!(recordable());
     let dir = Dir::new();

@@ -1,23 +1,21 @@
-//! Names of files that are opened, in the kernel's trace: a program for the kernel that copies them from the caller's memory.
+//! Names of files that are opened: a program for the kernel that copies them from the caller's memory into a ring.
 //!
-//! Invariant: the program only reads, and ends with the process. The trace of others is as it was.
+//! Invariant: the program only reads. It and the ring end with the process, however that ends, and nothing else of the kernel
+//! is changed.
 
-use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::mem::size_of;
+use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use crate::clock;
+use crate::map::{Mapping, Protection, Sharing, page_bytes};
 
-/// What comes before a name.
-pub const NAME_MARK: &str = "fiord open ";
-/// The longest name; the kernel cuts what is longer.
+/// Bytes that the kernel copies of a name at most, its zero included; what is longer is cut.
 pub const NAME_BYTES_MAX: usize = 500;
-/// As the program prints a name: the mark, and a text in the caller's memory.
-const PRINTED: [u8; 16] = *b"fiord open %pus\0";
-/// How long the kernel's own trace stays off before it is believed, and how long that is waited for at most.
-const STAYS_OFF_NS: u64 = 20_000_000;
-const WAIT_NS: u64 = 500_000_000;
+/// A record: when, the thread, the bytes of the name with its zero (negative if it could not be read), the name.
+const RECORD_BYTES: usize = 16 + NAME_BYTES_MAX + 4;
+/// Room for names: some four thousand.
+const RING_BYTES: usize = 2 << 20;
 
 /// An instruction of BPF: code, registers (destination, and source by 16), offset, value.
 type Instruction = (u8, u8, i16, i32);
@@ -37,6 +35,17 @@ struct Load {
     flags: u32,
 }
 
+/// What the kernel expects of `BPF_MAP_CREATE`, of its first version.
+#[repr(C)]
+#[derive(Default)]
+struct Map {
+    kind: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+    entries: u32,
+    flags: u32,
+}
+
 /// What the kernel expects of `perf_event_open`, of its first version.
 #[repr(C)]
 #[derive(Default)]
@@ -53,7 +62,9 @@ struct PerfEvent {
     breakpoint_at: u64,
 }
 
+const BPF_MAP_CREATE: libc::c_int = 0;
 const BPF_PROG_LOAD: libc::c_int = 5;
+const MAP_OF_RING: u32 = 27;
 const PROGRAM_OF_TRACEPOINT: u32 = 5;
 const PERF_TYPE_TRACEPOINT: u32 = 2;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
@@ -68,84 +79,143 @@ pub struct NamedCall {
     pub name_at: u16,
 }
 
-/// Names are in the trace as long as this is there.
+/// Names are told as long as this is there.
 #[derive(Debug)]
 pub struct OpenNames {
-    attached: Vec<OwnedFd>,
-    /// The file by which the kernel's own trace has these events, where nobody else had switched them on.
-    switch: Option<PathBuf>,
+    ring: Ring,
+    _attached: Vec<OwnedFd>,
+}
+
+/// The name of a file that a thread is about to open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenName<'a> {
+    /// When, in nanoseconds of the monotonic clock.
+    pub at_ns: u64,
+    /// The thread.
+    pub thread: i32,
+    /// The name as the thread gives it. `None` if it is too long, or could not be read.
+    pub name: Option<&'a [u8]>,
 }
 
 impl OpenNames {
-    /// Has the kernel print the name before each of these calls, as an event `bpf_trace_printk`. `enabled` is the file by which
-    /// the kernel's own trace has these events: some time after such a program is loaded the kernel switches them on there, and
-    /// they are switched off again if they were.
+    /// Has the kernel tell the name before each of these calls, of any thread.
     ///
     /// # Errors
-    /// The kernel's: without BPF, or without permission.
-    pub fn print(calls: &[NamedCall], enabled: &Path) -> io::Result<OpenNames> {
-        let switch = if is_on(enabled)? { None } else { Some(enabled.to_path_buf()) };
-        let mut names = OpenNames { attached: Vec::new(), switch };
-        let programs = calls.iter().map(|call| load(&instructions(call.name_at)));
-        let programs = programs.collect::<io::Result<Vec<OwnedFd>>>()?;
-        names.switch_off()?;
-        for (call, program) in calls.iter().zip(&programs) {
-            names.attached.push(attach(call.event, program)?);
-        }
-        Ok(names)
+    /// The kernel's: without BPF, before Linux 5.8, or without permission.
+    pub fn of(calls: &[NamedCall]) -> io::Result<OpenNames> {
+        let ring = Ring::new()?;
+        let attached = calls.iter().map(|call| {
+            let program = load(&instructions(call.name_at, ring.map.as_raw_fd()))?;
+            attach(call.event, &program)
+        });
+        Ok(OpenNames { _attached: attached.collect::<io::Result<Vec<OwnedFd>>>()?, ring })
     }
 
-    /// Switches the events off in the kernel's own trace until they stay off.
-    fn switch_off(&self) -> io::Result<()> {
-        let Some(switch) = &self.switch else { return Ok(()) };
-        let end_ns = clock::monotonic_ns() + WAIT_NS;
-        // It is switched on once at least.
-        let mut believed_ns = end_ns;
-        while clock::monotonic_ns() < believed_ns.min(end_ns) {
-            if is_on(switch)? {
-                fs::write(switch, "0")?;
-                believed_ns = clock::monotonic_ns() + STAYS_OFF_NS;
+    /// Takes the names that were told since the last call.
+    pub fn take(&mut self, mut told: impl FnMut(OpenName<'_>)) {
+        self.ring.take(|record| {
+            let number = |at: usize| record.get(at..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
+            let at_ns = record.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
+            let (Some(at_ns), Some(thread), Some(bytes)) = (at_ns, number(8), number(12)) else { return };
+            let is_whole = (2..NAME_BYTES_MAX as i32).contains(&bytes.cast_signed());
+            let name = record.get(16..15 + bytes as usize).filter(|_| is_whole);
+            told(OpenName { at_ns, thread: thread.cast_signed(), name });
+        });
+    }
+}
+
+/// A ring that the kernel writes records into.
+#[derive(Debug)]
+struct Ring {
+    map: OwnedFd,
+    /// How far records were taken.
+    taken: Mapping,
+    /// How far they were made, and from the second page on the records, twice: none is cut by the end.
+    made: Mapping,
+}
+
+/// Bits of the head of a record: it is not whole yet; it is to be left out; the others are its length.
+const BUSY: u32 = 1 << 31;
+const LEFT_OUT: u32 = 1 << 30;
+/// Bytes of a head.
+const HEAD_BYTES: usize = 8;
+
+impl Ring {
+    fn new() -> io::Result<Ring> {
+        let wanted = Map { kind: MAP_OF_RING, entries: RING_BYTES as u32, ..Map::default() };
+        // SAFETY: the kernel reads `wanted`, of the given length, until it returns.
+        let made =
+            unsafe { libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, &raw const wanted, size_of::<Map>()) };
+        let map = descriptor(made)?;
+        let page = page_bytes();
+        let mapped = |at: usize, bytes, protection| {
+            Mapping::of_file(map.as_fd(), at as u64, bytes, protection, Sharing::Shared)
+        };
+        let taken = mapped(0, page, Protection::ReadWrite)?;
+        let made = mapped(page, page + 2 * RING_BYTES, Protection::Read)?;
+        Ok(Ring { map, taken, made })
+    }
+
+    fn take(&mut self, mut record: impl FnMut(&[u8])) {
+        // SAFETY: both pages begin with a position, an aligned number that the kernel reads and writes atomically, and stay
+        // mapped as long as `self` is borrowed.
+        let (taken, made) = unsafe {
+            (
+                AtomicUsize::from_ptr(self.taken.as_ptr().cast()),
+                AtomicUsize::from_ptr(self.made.as_ptr().cast()),
+            )
+        };
+        let mut at = taken.load(Ordering::Relaxed);
+        while at != made.load(Ordering::Acquire) {
+            // SAFETY: positions are multiples of eight, and the place of one is below `RING_BYTES`, behind the first page.
+            let head = unsafe { self.made.as_ptr().add(page_bytes() + at % RING_BYTES) };
+            // SAFETY: a record begins there, with its aligned head, which the kernel writes atomically.
+            let state = unsafe { AtomicU32::from_ptr(head.cast()) }.load(Ordering::Acquire);
+            let bytes = (state & !(BUSY | LEFT_OUT)) as usize;
+            if state & BUSY != 0 || bytes > RING_BYTES - HEAD_BYTES {
+                break;
             }
-            clock::sleep_until_ns(clock::monotonic_ns() + 200_000);
-        }
-        Ok(())
-    }
-}
-
-impl Drop for OpenNames {
-    fn drop(&mut self) {
-        self.attached.clear();
-        if let Some(switch) = &self.switch
-            && is_on(switch).unwrap_or(false)
-        {
-            let _ = fs::write(switch, "0");
+            if state & LEFT_OUT == 0 {
+                // SAFETY: the record is whole, as it is not busy, ends before the second copy of the ring does, and is not
+                // written again before the position that was taken is behind it.
+                record(unsafe { std::slice::from_raw_parts(head.add(HEAD_BYTES), bytes) });
+            }
+            at = at.wrapping_add((HEAD_BYTES + bytes).next_multiple_of(8));
+            taken.store(at, Ordering::Release);
         }
     }
 }
 
-fn is_on(switch: &Path) -> io::Result<bool> {
-    Ok(fs::read_to_string(switch)?.starts_with('1'))
-}
-
-/// Prints the text whose address is there in the record.
-fn instructions(name_at: u16) -> [Instruction; 13] {
-    let half =
-        |at: usize| i32::from_le_bytes([PRINTED[at], PRINTED[at + 1], PRINTED[at + 2], PRINTED[at + 3]]);
+/// Writes the text whose address is there in the record of the tracepoint into the ring.
+fn instructions(name_at: u16, ring: i32) -> [Instruction; 23] {
     [
-        // r3 is the address of the name; the record's is in r1.
-        (0x79, 0x13, name_at.cast_signed(), 0),
-        // What is printed goes to the stack, which r10 is the end of.
-        (0x18, 1, 0, half(0)),
-        (0, 0, 0, half(4)),
-        (0x7b, 0x1a, -16, 0),
-        (0x18, 1, 0, half(8)),
-        (0, 0, 0, half(12)),
-        (0x7b, 0x1a, -8, 0),
-        // bpf_trace_printk(r1: text, r2: its bytes, r3).
-        (0xbf, 0xa1, 0, 0),
-        (0x07, 1, 0, -16),
-        (0xb7, 2, 0, PRINTED.len() as i32),
-        (0x85, 0, 0, 6),
+        // r6 is the address of the name; the record's is in r1.
+        (0x79, 0x16, name_at.cast_signed(), 0),
+        // r7 = bpf_ringbuf_reserve(r1: ring, r2: bytes, r3: no flags).
+        (0x18, 0x11, 0, ring),
+        (0, 0, 0, 0),
+        (0xb7, 2, 0, RECORD_BYTES as i32),
+        (0xb7, 3, 0, 0),
+        (0x85, 0, 0, 131),
+        // Without room the name is not told.
+        (0x15, 0, 14, 0),
+        (0xbf, 0x07, 0, 0),
+        // bpf_ktime_get_ns(), bpf_get_current_pid_tgid(), whose lower half is the thread.
+        (0x85, 0, 0, 5),
+        (0x7b, 0x07, 0, 0),
+        (0x85, 0, 0, 14),
+        (0x63, 0x07, 8, 0),
+        // bpf_probe_read_user_str(r1: to, r2: bytes at most, r3: from).
+        (0xbf, 0x71, 0, 0),
+        (0x07, 1, 0, 16),
+        (0xb7, 2, 0, NAME_BYTES_MAX as i32),
+        (0xbf, 0x63, 0, 0),
+        (0x85, 0, 0, 114),
+        (0x63, 0x07, 12, 0),
+        // bpf_ringbuf_submit(r1: record, r2: nobody is woken).
+        (0xbf, 0x71, 0, 0),
+        (0xb7, 2, 0, 1),
+        (0x85, 0, 0, 132),
         (0xb7, 0, 0, 0),
         (0x95, 0, 0, 0),
     ]
@@ -204,4 +274,51 @@ fn descriptor(returned: libc::c_long) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel has just returned it, and nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(returned as i32) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tracefs::TraceInstance;
+
+    #[test]
+    fn the_names_of_opened_files_are_told_in_their_order() {
+        let instance = match TraceInstance::create(64 << 10) {
+            Ok(instance) => instance,
+            Err((path, error)) => fiord_testing::skip!("{}: {error}", path.display()),
+        };
+        let format = instance.format("syscalls", "sys_enter_openat").unwrap();
+        let number = |line: &str, key: &str| {
+            let behind = line.split_once(key).unwrap().1;
+            behind.trim().split(';').next().unwrap().trim().parse::<u16>().unwrap()
+        };
+        let line = |part: &str| format.lines().find(|line| line.contains(part)).unwrap();
+        let call =
+            NamedCall { event: number(line("ID:"), "ID:"), name_at: number(line(" filename;"), "offset:") };
+        let mut names = match OpenNames::of(&[call]) {
+            Ok(names) => names,
+            Err(error) => fiord_testing::skip!("the kernel tells no names: {error}"),
+        };
+        let began_ns = crate::clock::monotonic_ns();
+        let long = format!("/nowhere/{}", "x".repeat(NAME_BYTES_MAX));
+        let (mut found, mut rounds) = (0, 0);
+        // Until the ring has been written more than twice over. Others open files meanwhile, and take some of the room.
+        while found < 3 * RING_BYTES / RECORD_BYTES {
+            rounds += 1;
+            assert!(rounds < 2000, "{found} names were told");
+            for number in 0..100 {
+                let _ = std::fs::File::open(format!("/nowhere/{number}"));
+            }
+            let _ = std::fs::File::open(&long);
+            let mut expected =
+                (0..100).map(|number| Some(format!("/nowhere/{number}").into_bytes())).chain([None]);
+            names.take(|told| {
+                if told.thread == crate::thread::id() {
+                    let name = told.name.map(<[u8]>::to_vec);
+                    assert!(told.at_ns >= began_ns && expected.any(|one| one == name), "{told:?}");
+                    found += 1;
+                }
+            });
+        }
+    }
 }

@@ -10,7 +10,6 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::open_names::{NamedCall, OpenNames};
 use crate::poll::{self, Until};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
@@ -132,18 +131,6 @@ impl TraceInstance {
     pub fn format(&self, system: &str, event: &str) -> Result<String, TraceError> {
         let path = self.directory.join(format!("events/{system}/{event}/format"));
         at(&path, fs::read_to_string(&path))
-    }
-
-    /// Records the names of files before these calls, as events `bpf_trace_printk` of `bpf_trace`.
-    ///
-    /// # Errors
-    /// Why the kernel cannot do that.
-    pub fn print_names(&self, calls: &[NamedCall]) -> Result<OpenNames, TraceError> {
-        let event = "events/bpf_trace/bpf_trace_printk/enable";
-        let kernel = self.directory.ancestors().nth(2).unwrap_or(&self.directory).join(event);
-        let names = at(&kernel, OpenNames::print(calls, &kernel))?;
-        self.write(event, "1")?;
-        Ok(names)
     }
 
     /// What was recorded, page by page while it is recorded.

@@ -2,11 +2,13 @@
 //!
 //! Invariant: where a field is in a record is what the kernel's `format` file says; no record is a panic.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use fiord_model::CallKind;
 use fiord_profile::tracepoints::format::{Field, id, id_of};
-use fiord_sys::open_names::{NAME_BYTES_MAX, NAME_MARK, NamedCall};
+use fiord_sys::open_names::{NamedCall, OpenName};
 
 /// A call that matters for what is done on files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,8 +141,6 @@ pub(super) enum Kind {
     Begin(Call),
     /// A call has ended.
     End(Call),
-    /// The name of what is opened or entered next.
-    Name,
     /// A thread or process was made.
     NewTask,
     /// A program was executed.
@@ -177,6 +177,14 @@ pub(super) struct Event {
     pub(super) what: What,
 }
 
+impl Event {
+    /// A thread is about to open the file, or enter the directory, of a name; `None` if the kernel could not read it.
+    pub(super) fn of_name(told: OpenName<'_>) -> Option<Event> {
+        let name = PathBuf::from(OsStr::from_bytes(told.name?));
+        Some(Event { at_ns: told.at_ns, thread: told.thread, what: What::Names(name) })
+    }
+}
+
 struct Format {
     kind: Kind,
     thread: Field,
@@ -200,7 +208,6 @@ impl Formats {
                 behind.map(|(_, field)| field).take(6).collect()
             }
             Kind::End(_) => vec![needed("ret")?],
-            Kind::Name => vec![needed("bpf_string")?],
             Kind::NewTask => vec![needed("pid")?, needed("clone_flags")?],
             Kind::Executed => vec![needed("old_pid")?, needed("filename")?],
             Kind::Ended => Vec::new(),
@@ -220,7 +227,6 @@ impl Formats {
         let what = match *kind {
             Kind::Begin(call) => What::Begin(call, std::array::from_fn(|at| number(at).unwrap_or(0))),
             Kind::End(call) => What::End(call, number(0)?.cast_signed()),
-            Kind::Name => What::Names(name(&fields.first()?.text(record)?)?),
             Kind::NewTask => What::NewTask { task: number(0)? as i32, flags: number(1)? },
             Kind::Executed => {
                 let program = fields.get(1)?.text(record).unwrap_or_default();
@@ -240,13 +246,6 @@ pub(super) fn named_call(call: Call, text: &str) -> Option<NamedCall> {
         _ => return None,
     };
     Some(NamedCall { event: id(text)?, name_at: u16::try_from(Field::named(text, field)?.at()).ok()? })
-}
-
-/// A name as it was printed; `None` of what someone else printed, and of a name that is not whole.
-fn name(printed: &str) -> Option<PathBuf> {
-    let name = printed.strip_prefix(NAME_MARK)?;
-    let is_whole = !name.is_empty() && name.len() < NAME_BYTES_MAX && !name.contains('\u{fffd}');
-    is_whole.then(|| name.into())
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ mod events;
 mod kept;
 mod sink;
 mod tracker;
-mod waiting;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -39,10 +38,11 @@ pub(crate) use self::sink::{Form, words};
 const BUFFER_BYTES: u64 = 12 << 20;
 /// Events that are younger than this when pages are taken may have others before them that are not in the pages yet.
 const YOUNG_NS: u64 = 1_000_000;
-/// Pauses between two takings: so that no more than a part of a processor is used, and buffers do not fill.
-const PAUSE_MIN_NS: u64 = 100_000;
+/// The longest pause between two takings: buffers do not fill in it.
 const PAUSE_MAX_NS: u64 = 20_000_000;
-/// Parts of the time that one spends on events to pause for; files that are opened may be closed soon.
+/// Where the kernel does not tell names, files that were opened are asked for at once, and these pauses, of so many parts of
+/// the time that one spends on events, are between two takings.
+const PAUSE_MIN_NS: u64 = 100_000;
 const PAUSE_PARTS: u64 = 6;
 /// How long nothing happens before the ends of processes are looked for.
 const IDLE: Duration = Duration::from_millis(50);
@@ -108,8 +108,8 @@ pub(crate) struct Tracing {
     pages: TracePages,
     instance: TraceInstance,
     formats: Formats,
-    /// `None`: this kernel cannot print the names of files.
-    _names: Option<OpenNames>,
+    /// `None`: this kernel cannot tell the names of files.
+    names: Option<OpenNames>,
 }
 
 impl Tracing {
@@ -145,12 +145,8 @@ impl Tracing {
                     add("syscalls", &end, Kind::End(traced.call), end_filter(traced.call))?;
                 }
             }
-            let names = instance.format("bpf_trace", "bpf_trace_printk").ok().and_then(|format| {
-                formats.add(Kind::Name, &format).ok()?;
-                instance.print_names(&named).ok()
-            });
             let pages = instance.pages()?;
-            Ok(Tracing { instance, pages, formats, _names: names })
+            Ok(Tracing { instance, pages, formats, names: OpenNames::of(&named).ok() })
         };
         prepare().map_err(|error| lacking(&error))
     }
@@ -243,15 +239,17 @@ pub(crate) fn record(
             events.take(&mut tracing, &mut running.tracker, if is_last { u64::MAX } else { ready_ns })?;
         running.tracker.settle();
         let horizon_ns = if is_last { u64::MAX } else { running.tracker.horizon_ns() };
-        let mut done = std::iter::from_fn(|| running.tracker.next(horizon_ns));
-        failure = done.try_for_each(|done| sink.add(&done)).and_then(|()| sink.save_old(spent)).err();
+        let added = running.tracker.due(horizon_ns).try_for_each(|done| sink.add(&done));
+        failure = added.and_then(|()| sink.save_old(spent)).err();
         if !is_last && failure.is_none() {
             progress(sink.calls);
-            let pause_ns = clock::monotonic_ns().saturating_sub(spent).saturating_mul(PAUSE_PARTS);
-            clock::sleep_until_ns(
-                clock::monotonic_ns()
-                    + if running.tracker.opens { 0 } else { pause_ns.clamp(PAUSE_MIN_NS, PAUSE_MAX_NS) },
-            );
+            let now_ns = clock::monotonic_ns();
+            let pause_ns = match tracing.names {
+                Some(_) => PAUSE_MAX_NS,
+                None if running.tracker.opens => 0,
+                None => (now_ns.saturating_sub(spent) * PAUSE_PARTS).clamp(PAUSE_MIN_NS, PAUSE_MAX_NS),
+            };
+            clock::sleep_until_ns(now_ns + pause_ns);
             tracing.pages.wait(IDLE);
         }
     }
@@ -285,7 +283,7 @@ impl Events {
         ready_ns: u64,
     ) -> Result<u64, String> {
         let began_ns = clock::monotonic_ns();
-        let Tracing { pages, formats, .. } = tracing;
+        let Tracing { pages, formats, names, .. } = tracing;
         let lost_before = self.lost;
         let mut newest_ns = BTreeMap::new();
         let read = pages.take(|processor, bytes| {
@@ -296,6 +294,9 @@ impl Events {
         });
         let are_all =
             read.map_err(|error| format!("calls cannot be read from the kernel: {}", error_text(&error)))?;
+        if let Some(names) = names {
+            names.take(|told| self.events.extend(Event::of_name(told)));
+        }
         // What is left of one processor may be older than what was taken of another.
         let complete_ns = newest_ns.into_values().min().filter(|_| !are_all).unwrap_or(u64::MAX);
         let ready_ns = ready_ns.min(complete_ns);
@@ -303,6 +304,7 @@ impl Events {
             tracker.lost();
         }
         self.events.sort_by_key(|event| event.at_ns);
+        tracker.expect(&self.events);
         let ready = self.events.partition_point(|event| event.at_ns <= ready_ns);
         self.events.drain(..ready).for_each(|event| tracker.take(&event));
         Ok(began_ns)

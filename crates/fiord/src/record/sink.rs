@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 use fiord_model::{
@@ -44,7 +44,6 @@ impl Output {
 
 #[derive(Debug)]
 struct FileState {
-    number: u32,
     /// As it is written.
     name: PathBuf,
     size_bytes: u64,
@@ -56,7 +55,9 @@ pub(super) struct Sink {
     is_anonymous: bool,
     began_ns: u64,
     began: SystemTime,
-    files: HashMap<PathBuf, FileState>,
+    /// In the order of their numbers.
+    files: Vec<FileState>,
+    numbers: HashMap<PathBuf, u32>,
     threads: u32,
     unnamed_files: u64,
     /// Calls that were given, of which the file may lack the last.
@@ -82,7 +83,8 @@ impl Sink {
             is_anonymous: head.is_anonymous,
             began_ns: 0,
             began: SystemTime::now(),
-            files: HashMap::new(),
+            files: Vec::new(),
+            numbers: HashMap::new(),
             threads: 0,
             unnamed_files: 0,
             calls: 0,
@@ -120,7 +122,7 @@ impl Sink {
         if matches!(*done.open.identity.borrow(), Identity::Other) {
             return Ok(());
         }
-        let Some((number, name, offset_bytes)) = self.place(done)? else { return Ok(()) };
+        let Some((number, offset_bytes)) = self.place(done)? else { return Ok(()) };
         if done.place == Place::Resize {
             return Ok(());
         }
@@ -141,26 +143,17 @@ impl Sink {
             })?,
             Output::Iolog(iolog) => {
                 let event = IologEvent::Io { kind, offset_bytes, length_bytes: done.length_bytes };
-                iolog.write(begin_ns, &name, event)?;
+                iolog.write(begin_ns, &self.files[number as usize].name, event)?;
             }
         }
         let bytes = if kind.has_range() { done.length_bytes } else { 0 };
         self.output.kept().ends(Record::Call { kind, bytes, begin_ns })
     }
 
-    /// The file of a call, its name, and where in it the call worked; `None` if it is one too many.
-    fn place(&mut self, done: &Done) -> io::Result<Option<(u32, PathBuf, u64)>> {
-        let unnamed_before = self.unnamed_files;
-        let path = self.path(done);
-        let is_unnamed = self.unnamed_files > unnamed_before;
-        if !self.files.contains_key(&path) {
-            if self.files.len() >= FILES_MAX {
-                self.unknown += 1;
-                return Ok(None);
-            }
-            self.name(&path, done, is_unnamed)?;
-        }
-        let Some(file) = self.files.get_mut(&path) else { return Ok(None) };
+    /// The file of a call, and where in it the call worked; `None` if it is one too many.
+    fn place(&mut self, done: &Done) -> io::Result<Option<(u32, u64)>> {
+        let Some(number) = self.number(done)? else { return Ok(None) };
+        let file = &mut self.files[number as usize];
         let offset_bytes = match done.place {
             Place::At(offset_bytes) => offset_bytes,
             Place::End => file.size_bytes,
@@ -172,7 +165,27 @@ impl Sink {
         if done.call.entry_kind() == EntryKind::Write {
             file.size_bytes = file.size_bytes.max(offset_bytes.saturating_add(done.length_bytes));
         }
-        Ok(Some((file.number, file.name.clone(), offset_bytes)))
+        Ok(Some((number, offset_bytes)))
+    }
+
+    /// The number of a call's file.
+    fn number(&mut self, done: &Done) -> io::Result<Option<u32>> {
+        if let Some(number) = done.open.number.get() {
+            return Ok(Some(number));
+        }
+        let unnamed_before = self.unnamed_files;
+        let path = self.path(done);
+        let is_unnamed = self.unnamed_files > unnamed_before;
+        let number = match self.numbers.get(&path) {
+            Some(number) => *number,
+            None if self.files.len() >= FILES_MAX => {
+                self.unknown += 1;
+                return Ok(None);
+            }
+            None => self.name(path, done, is_unnamed)?,
+        };
+        done.open.number.set(Some(number));
+        Ok(Some(number))
     }
 
     /// The path of a call's file, or one made up for it.
@@ -189,11 +202,11 @@ impl Sink {
         path
     }
 
-    fn name(&mut self, path: &Path, done: &Done, is_unnamed: bool) -> io::Result<()> {
+    fn name(&mut self, path: PathBuf, done: &Done, is_unnamed: bool) -> io::Result<u32> {
         let number = self.files.len() as u32;
         let name = match self.is_anonymous {
             true => PathBuf::from(format!("file-{}", number + 1)),
-            false => path.to_path_buf(),
+            false => path.clone(),
         };
         match &mut self.output {
             Output::Recording(recording) => recording.file(&name)?,
@@ -209,8 +222,9 @@ impl Sink {
             Identity::Known(opened) if opened.made.is_none_or(|made| made < self.began) => opened.size_bytes,
             _ => 0,
         };
-        self.files.insert(path.to_path_buf(), FileState { number, name, size_bytes });
-        Ok(())
+        self.files.push(FileState { name, size_bytes });
+        self.numbers.insert(path, number);
+        Ok(number)
     }
 
     fn thread(&mut self, task: &Task) -> io::Result<u32> {

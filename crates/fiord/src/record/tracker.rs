@@ -4,8 +4,7 @@
 //! with calls; calls that wait for earlier ones are at most [`WAITING_MAX`].
 
 use std::cell::{Cell, RefCell};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -13,7 +12,6 @@ use fiord_model::{CallKind, EntryKind, LeftOut, OpenFlags};
 use fiord_sys::descriptors::{Opened, OpenedHow};
 
 use super::events::{Call, Event, What};
-use super::waiting::Waiting;
 
 /// Calls that have ended and wait for those that began before, at most.
 const WAITING_MAX: usize = 1 << 16;
@@ -60,7 +58,7 @@ pub(super) struct Task {
     pub(super) number: Cell<Option<u32>>,
 }
 
-type Table = HashMap<i32, Descriptor>;
+type Table = BTreeMap<i32, Descriptor>;
 
 #[derive(Clone, Debug)]
 struct Descriptor {
@@ -77,6 +75,8 @@ pub(super) struct OpenFile {
     /// The path by which it was opened, where the kernel tells.
     name: Option<PathBuf>,
     pub(super) identity: RefCell<Identity>,
+    /// Whoever writes recordings numbers it.
+    pub(super) number: Cell<Option<u32>>,
 }
 
 /// Which file it is.
@@ -131,15 +131,17 @@ pub(super) struct Done {
 /// Follows the threads of an application.
 pub(super) struct Tracker<P> {
     processes: P,
-    states: HashMap<i32, State>,
+    states: BTreeMap<i32, State>,
     /// The thread that starts the command, and what it passes on to it.
     starter: Option<(i32, Table)>,
     /// Calls that ended before are not recorded.
     began_ns: u64,
     /// Files that were opened since the last `settle`.
     unnamed: Vec<(i32, i32, Rc<OpenFile>)>,
-    waiting: BinaryHeap<Reverse<Waiting<Done>>>,
-    sequence: u64,
+    /// Calls in the order in which they ended.
+    waiting: Vec<Done>,
+    /// Numbers by which files were opened, in events that were not taken yet: what is open by them now is not what was.
+    made: BTreeSet<i32>,
     /// What was seen and is not recorded.
     pub(super) left_out: LeftOut,
     /// Whether opens were seen since the last `settle`.
@@ -162,6 +164,7 @@ fn descriptor(opened: Opened) -> Descriptor {
         flags: Cell::new(flags(opened.how)),
         name: None,
         identity: RefCell::new(Identity::Known(Box::new(opened))),
+        number: Cell::new(None),
     };
     Descriptor { open: is_file.then(|| Rc::new(open)), closes_on_exec }
 }
@@ -190,12 +193,12 @@ impl<P: Processes> Tracker<P> {
     fn new(processes: P, starter: Option<(i32, Table)>, began_ns: u64) -> Tracker<P> {
         Tracker {
             processes,
-            states: HashMap::new(),
+            states: BTreeMap::new(),
             starter,
             began_ns,
             unnamed: Vec::new(),
-            waiting: BinaryHeap::new(),
-            sequence: 0,
+            waiting: Vec::new(),
+            made: BTreeSet::new(),
             left_out: LeftOut::default(),
             opens: false,
         }
@@ -215,16 +218,26 @@ impl<P: Processes> Tracker<P> {
         let directory = known.map(|state| Rc::clone(&state.directory)).unwrap_or_default();
         let task = Rc::new(Task { process, thread, name: name.into(), number: Cell::new(None) });
         let state = State { task, table, under_way: None, names: None, directory, is_waiting: false };
-        Some(self.states.entry(thread).insert_entry(state).into_mut())
+        self.states.insert(thread, state);
+        self.states.get_mut(&thread)
     }
 
     /// Events were lost: what is open where is asked anew.
     pub(super) fn lost(&mut self) {
-        let threads: Vec<i32> = self.states.drain().map(|(thread, _)| thread).collect();
         self.unnamed.clear();
-        for thread in threads {
+        for thread in std::mem::take(&mut self.states).into_keys() {
             self.adopt(thread);
         }
+    }
+
+    /// These events are taken next, or soon.
+    pub(super) fn expect(&mut self, events: &[Event]) {
+        let opened = events.iter().filter_map(|event| match event.what {
+            What::End(call, result) if call.has_name() => Some(result as i32),
+            _ => None,
+        });
+        self.made.clear();
+        self.made.extend(opened);
     }
 
     /// Takes the next event, in the order of time.
@@ -381,7 +394,11 @@ impl<P: Processes> Tracker<P> {
             // Its flags are in the memory of the program.
             Call::OpenAt2 => {
                 table.remove(&made);
-                self.find(task.thread, made, table);
+                self.made.remove(&made);
+                if let Some(open) = self.find(task.thread, made, table) {
+                    // It began there, wherever it is by now.
+                    open.position_bytes.set(0);
+                }
             }
             Call::Create => self.opened(made, OpenedHow::created(), ended, table),
             Call::Directory => {
@@ -424,6 +441,7 @@ impl<P: Processes> Tracker<P> {
             flags: Cell::new(flags(how)),
             name: ended.name,
             identity: RefCell::new(identity),
+            number: Cell::new(None),
         });
         self.opens = true;
         if !how.without_io {
@@ -454,9 +472,11 @@ impl<P: Processes> Tracker<P> {
 
     /// The open file of a number; one that is not known is looked at, once.
     fn find(&self, thread: i32, number: i32, table: &mut Table) -> Option<Rc<OpenFile>> {
-        let one = table.entry(number).or_insert_with(|| match self.processes.opened(thread, number) {
-            Some(opened) => descriptor(opened),
-            None => Descriptor { open: None, closes_on_exec: false },
+        let one = table.entry(number).or_insert_with(|| {
+            // A pipe or connection of which nothing was seen, if a file is opened by its number later.
+            let asked =
+                if self.made.contains(&number) { None } else { self.processes.opened(thread, number) };
+            asked.map_or(Descriptor { open: None, closes_on_exec: false }, descriptor)
         });
         one.open.clone()
     }
@@ -509,9 +529,7 @@ impl<P: Processes> Tracker<P> {
     ) {
         let Ended { begin_ns, end_ns, task, .. } = ended;
         let duration_ns = end_ns.saturating_sub(begin_ns);
-        self.sequence += 1;
-        let done = Done { begin_ns, duration_ns, task, open, call, flags, place, length_bytes };
-        self.waiting.push(Reverse(Waiting { order: (begin_ns, self.sequence), done }));
+        self.waiting.push(Done { begin_ns, duration_ns, task, open, call, flags, place, length_bytes });
     }
 
     /// Asks which files were opened, of those that are still open, after all events up to now were taken.
@@ -553,8 +571,8 @@ impl<P: Processes> Tracker<P> {
         if !open.flags.get().has(OpenFlags::APPEND) {
             return 0;
         }
-        let calls = self.waiting.iter().map(|Reverse(waiting)| &waiting.done);
-        calls
+        self.waiting
+            .iter()
             .filter(|done| {
                 let is_same = open.name.is_some() && done.open.name == open.name;
                 done.place == Place::End && (is_same || Rc::ptr_eq(&done.open, open))
@@ -569,11 +587,12 @@ impl<P: Processes> Tracker<P> {
         under_way.map(|(.., at_ns)| at_ns).min().unwrap_or(u64::MAX)
     }
 
-    /// The next call that began by this time, in the order in which they began.
-    pub(super) fn next(&mut self, horizon_ns: u64) -> Option<Done> {
-        let Reverse(first) = self.waiting.peek()?;
-        let is_due = first.order.0 <= horizon_ns || self.waiting.len() > WAITING_MAX;
-        if is_due { self.waiting.pop().map(|Reverse(waiting)| waiting.done) } else { None }
+    /// The calls that began by this time, in the order in which they began.
+    pub(super) fn due(&mut self, horizon_ns: u64) -> impl Iterator<Item = Done> {
+        // Most began in the order in which they ended.
+        self.waiting.sort_by_key(|done| done.begin_ns);
+        let due = self.waiting.partition_point(|done| done.begin_ns <= horizon_ns);
+        self.waiting.drain(..due.max(self.waiting.len().saturating_sub(WAITING_MAX)))
     }
 }
 
@@ -596,191 +615,4 @@ fn duplicate(number: i32, made: i32, closes_on_exec: bool, table: &mut Table) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PROCESS: i32 = 100;
-
-    /// A machine where every process has one file open, `/old` as number 5 at byte 1000, and opens `/new` as 3 and a pipe as 4.
-    struct Machine;
-
-    impl Processes for Machine {
-        fn opened(&self, _: i32, descriptor: i32) -> Option<Opened> {
-            let name = match descriptor {
-                3 => "/new",
-                5 => "/old",
-                4 => return Some(Opened { path: None, ..Opened::without_name("".into()) }),
-                _ => return None,
-            };
-            let (position_bytes, size_bytes) = if descriptor == 5 { (1000, 5000) } else { (0, 300) };
-            Some(Opened { position_bytes, size_bytes, ..Opened::without_name(name.into()) })
-        }
-
-        fn all_opened(&self, process: i32) -> Vec<(i32, Opened)> {
-            vec![(5, self.opened(process, 5).unwrap())]
-        }
-
-        fn named(&self, path: &Path) -> Opened {
-            Opened::without_name(path.to_path_buf())
-        }
-
-        fn directory(&self, _: i32, descriptor: Option<i32>) -> Option<PathBuf> {
-            Some(if descriptor == Some(9) { "/nine" } else { "/home" }.into())
-        }
-
-        fn thread(&self, thread: i32) -> Option<(i32, String)> {
-            Some((if thread < 200 { PROCESS } else { thread }, "db".to_string()))
-        }
-    }
-
-    fn call(
-        tracker: &mut Tracker<Machine>,
-        at_ns: u64,
-        thread: i32,
-        call: Call,
-        arguments: [u64; 6],
-        result: i64,
-    ) {
-        tracker.take(&Event { at_ns, thread, what: What::Begin(call, arguments) });
-        tracker.take(&Event { at_ns: at_ns + 5, thread, what: What::End(call, result) });
-    }
-
-    /// Calls that came out: path, kind, place, bytes.
-    fn found(tracker: &mut Tracker<Machine>) -> Vec<(String, CallKind, Place, u64)> {
-        tracker.settle();
-        let done = std::iter::from_fn(|| tracker.next(u64::MAX));
-        let found = done.map(|done| {
-            let path = match &*done.open.identity.borrow() {
-                Identity::Known(opened) => opened.path.clone().unwrap_or_default().display().to_string(),
-                other => format!("{other:?}"),
-            };
-            (path, done.call, done.place, done.length_bytes)
-        });
-        found.collect()
-    }
-
-    fn tracker() -> Tracker<Machine> {
-        Tracker::of_threads(Machine, &[PROCESS], 0)
-    }
-
-    const READ: Call = Call::Io(CallKind::Read);
-    const WRITE: Call = Call::Io(CallKind::Write);
-
-    #[test]
-    fn positions_follow_reads_and_seeks_and_what_was_returned_counts() {
-        let mut tracker = tracker();
-        call(&mut tracker, 10, PROCESS, READ, [5, 0, 4096, 0, 0, 0], 100);
-        call(&mut tracker, 20, PROCESS, READ, [5, 0, 4096, 0, 0, 0], 4096);
-        call(&mut tracker, 30, PROCESS, Call::Seek, [5, 64, 0, 0, 0, 0], 64);
-        call(&mut tracker, 40, PROCESS, WRITE, [5, 0, 10, 0, 0, 0], 10);
-        call(&mut tracker, 50, PROCESS, READ, [5, 0, 10, 0, 0, 0], -5);
-        call(&mut tracker, 60, PROCESS, READ, [5, 0, 10, 0, 0, 0], 0);
-        call(&mut tracker, 70, PROCESS, Call::Io(CallKind::Pread), [5, 0, 10, 7, 0, 0], 10);
-        call(&mut tracker, 80, PROCESS, WRITE, [4, 0, 10, 0, 0, 0], 10);
-        let old = |kind, at, bytes| ("/old".to_string(), kind, Place::At(at), bytes);
-        let expected = [
-            old(CallKind::Read, 1000, 100),
-            old(CallKind::Read, 1100, 4096),
-            old(CallKind::Write, 64, 10),
-            old(CallKind::Pread, 7, 10),
-        ];
-        assert_eq!(found(&mut tracker), expected);
-    }
-
-    #[test]
-    fn forks_copy_descriptors_and_threads_share_them() {
-        let mut tracker = tracker();
-        let made = |task, flags| Event { at_ns: 1, thread: PROCESS, what: What::NewTask { task, flags } };
-        tracker.take(&made(101, CLONE_FILES | CLONE_THREAD));
-        tracker.take(&made(300, 0));
-        // The thread closes it for the process, and not for the child, which shares the position.
-        call(&mut tracker, 10, 300, READ, [5, 0, 8, 0, 0, 0], 8);
-        tracker.take(&Event { at_ns: 20, thread: 101, what: What::Begin(Call::Close, [5, 0, 0, 0, 0, 0]) });
-        call(&mut tracker, 30, 101, Call::Duplicate, [4, 0, 0, 0, 0, 0], 5);
-        tracker.take(&made(102, CLONE_FILES | CLONE_THREAD));
-        call(&mut tracker, 35, 102, Call::Unshare, [CLONE_FILES, 0, 0, 0, 0, 0], 0);
-        call(&mut tracker, 36, 102, Call::OpenAt, [0; 6], 3);
-        call(&mut tracker, 38, PROCESS, Call::Io(CallKind::Pread), [3, 0, 8, 0, 0, 0], -9);
-        call(&mut tracker, 40, PROCESS, Call::Io(CallKind::Fsync), [6, 0, 0, 0, 0, 0], 0);
-        call(&mut tracker, 50, 300, READ, [5, 0, 8, 0, 0, 0], 8);
-        let places: Vec<Place> = found(&mut tracker).into_iter().map(|(.., place, _)| place).collect();
-        assert_eq!(places, [Place::At(1000), Place::At(1008)]);
-    }
-
-    #[test]
-    fn what_closed_before_it_was_looked_at_has_no_name_and_appends_have_no_place_yet() {
-        const O_APPEND: u64 = 0o2000;
-        let mut tracker = tracker();
-        for at_ns in [10, 50] {
-            call(&mut tracker, at_ns, PROCESS, Call::OpenAt, [0, 0, O_APPEND, 0, 0, 0], 3);
-            call(&mut tracker, at_ns + 10, PROCESS, WRITE, [3, 0, 100, 0, 0, 0], 100);
-            if at_ns == 10 {
-                let close = What::Begin(Call::Close, [3, 0, 0, 0, 0, 0]);
-                tracker.take(&Event { at_ns: 30, thread: PROCESS, what: close });
-            }
-        }
-        tracker.settle();
-        let first = tracker.next(u64::MAX).unwrap();
-        assert!(matches!(*first.open.identity.borrow(), Identity::Unnamed) && first.place == Place::End);
-        let second = tracker.next(u64::MAX).unwrap();
-        let Identity::Known(opened) = &*second.open.identity.borrow() else { panic!("{second:?}") };
-        assert_eq!(opened.size_bytes, 200, "300 less what was appended");
-    }
-
-    #[test]
-    fn what_closed_before_it_was_looked_at_has_the_name_by_which_it_was_opened() {
-        let mut tracker = tracker();
-        let names = |name: &str| What::Names(name.into());
-        let cases = [("/a", AT_FDCWD, "/a"), ("b", AT_FDCWD, "/home/b"), ("c", 9, "/nine/c")];
-        for (at, (name, directory, _)) in cases.iter().enumerate() {
-            let at_ns = 100 * (at as u64 + 1);
-            // One that fails has no effect on the next.
-            tracker.take(&Event { at_ns, thread: PROCESS, what: names("failed") });
-            call(&mut tracker, at_ns, PROCESS, Call::OpenAt, [0; 6], -2);
-            tracker.take(&Event { at_ns, thread: PROCESS, what: names(name) });
-            let from = u64::from(directory.cast_unsigned());
-            call(&mut tracker, at_ns + 10, PROCESS, Call::OpenAt, [from, 0, 0, 0, 0, 0], 30);
-            call(&mut tracker, at_ns + 20, PROCESS, WRITE, [30, 0, 100, 0, 0, 0], 100);
-            let close = What::Begin(Call::Close, [30, 0, 0, 0, 0, 0]);
-            tracker.take(&Event { at_ns: at_ns + 30, thread: PROCESS, what: close });
-        }
-        let paths: Vec<String> = found(&mut tracker).into_iter().map(|(path, ..)| path).collect();
-        assert_eq!(paths, cases.map(|(.., path)| path));
-    }
-
-    #[test]
-    fn a_command_counts_from_its_execution_on() {
-        let mut tracker = Tracker::of_started(Machine, 50, 1);
-        let event = |at_ns, thread, what| Event { at_ns, thread, what };
-        tracker.take(&event(1, 50, What::NewTask { task: 300, flags: 0 }));
-        call(&mut tracker, 10, 50, READ, [5, 0, 8, 0, 0, 0], 8);
-        call(&mut tracker, 20, 300, READ, [5, 0, 8, 0, 0, 0], 8);
-        tracker.take(&event(30, 300, What::Executed { before: 300, program: "/bin/dd".to_string() }));
-        call(&mut tracker, 40, 300, READ, [5, 0, 16, 0, 0, 0], 16);
-        tracker.take(&event(50, 300, What::Ended));
-        assert_eq!(found(&mut tracker), [("/old".to_string(), CallKind::Read, Place::At(1000), 16)]);
-    }
-
-    #[test]
-    fn calls_come_in_the_order_in_which_they_began() {
-        let mut tracker = tracker();
-        tracker.take(&Event { at_ns: 1, thread: PROCESS, what: What::Begin(READ, [5, 0, 8, 0, 0, 0]) });
-        call(&mut tracker, 10, 101, Call::Io(CallKind::Fsync), [5, 0, 0, 0, 0, 0], 0);
-        assert!(tracker.next(tracker.horizon_ns()).is_none(), "the read began before");
-        tracker.take(&Event { at_ns: 30, thread: PROCESS, what: What::End(READ, 8) });
-        let kinds: Vec<CallKind> = found(&mut tracker).into_iter().map(|(_, kind, ..)| kind).collect();
-        assert_eq!(kinds, [CallKind::Read, CallKind::Fsync]);
-    }
-
-    #[test]
-    fn what_is_not_recorded_is_counted() {
-        let mut tracker = tracker();
-        call(&mut tracker, 10, PROCESS, Call::UringEnter, [7, 8, 0, 0, 0, 0], 8);
-        call(&mut tracker, 20, PROCESS, Call::Submit, [7, 8, 0, 0, 0, 0], 4);
-        call(&mut tracker, 30, PROCESS, Call::CopyRange, [5, 0, 9, 0, 0, 0], 10);
-        call(&mut tracker, 40, PROCESS, Call::Map, [0, 0, 1, 1, 5, 0], 0);
-        let LeftOut { io_uring, libaio, mappings, copies, unknown } = tracker.left_out;
-        assert_eq!([io_uring, libaio, mappings, copies, unknown], [8, 4, 1, 1, 0]);
-        assert_eq!(found(&mut tracker), []);
-    }
-}
+mod tests;
