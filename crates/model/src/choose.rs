@@ -387,7 +387,7 @@ impl Part<'_> {
         let options =
             [("fsync", "fsync"), ("fdatasync", "fdatasync"), ("sync_file_range", "sync_file_range")];
         for ((name, call), syncs) in options.into_iter().zip(&self.stream.syncs) {
-            let Some((every, is_usual)) = syncs.writes() else { continue };
+            let Some((every, is_usual)) = syncs.writes(writes) else { continue };
             let count = syncs.count;
             if count == 1 && every == writes && writes > 1 && name == "fsync" {
                 add("end_fsync", "1".to_string(), "one fsync, after the last write".to_string());

@@ -1,7 +1,7 @@
 //! How alike a trace and the operations of its model are: figure by figure, the deviation of each, and the worst named.
 //!
-//! Invariant: "close" is said only if no figure deviates by more than it may; what chance alone does to a figure is allowed
-//! for beside its limit, and nothing else.
+//! Invariant: "close" is said only if no figure deviates by more than it may. What chance alone may do to a figure never makes
+//! it close: beyond its limit it is then one that so few I/Os do not tell.
 
 use fiord_report::table::{Cell, Column, Table};
 
@@ -35,6 +35,28 @@ impl Unit {
     }
 }
 
+/// What can be said of a figure of the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It deviates by no more than it may.
+    Close,
+    /// It deviates by more, which chance alone may do to so few I/Os.
+    TooFew,
+    /// It deviates by more than chance does.
+    Far,
+}
+
+impl Verdict {
+    /// Its name in tables.
+    fn name(self) -> &'static str {
+        match self {
+            Verdict::Close => "close",
+            Verdict::TooFew => "too few",
+            Verdict::Far => "far",
+        }
+    }
+}
+
 /// A figure of the trace and of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
@@ -50,18 +72,25 @@ pub struct Figure {
     pub deviation: f64,
     /// How much it may.
     pub limit: f64,
+    /// By how much more it may by chance alone, of so few I/Os.
+    chance: f64,
     unit: Unit,
 }
 
 impl Figure {
     /// Whether it deviates by no more than it may.
-    pub fn is_close(&self) -> bool {
-        self.deviation <= self.limit
+    pub fn verdict(&self) -> Verdict {
+        let is_missing = self.unit == Unit::Count && self.model == 0.0 && self.trace > 0.0;
+        match self.deviation {
+            deviation if deviation <= self.limit => Verdict::Close,
+            deviation if deviation <= self.limit + self.chance && !is_missing => Verdict::TooFew,
+            _ => Verdict::Far,
+        }
     }
 
-    /// How far it is from what it may be: 1 is at the limit.
-    fn strain(&self) -> f64 {
-        self.deviation / self.limit.max(f64::MIN_POSITIVE)
+    /// How far it is from what it may be: what is far before what so few I/Os do not tell; 1 is at the limit.
+    fn strain(&self) -> (bool, f64) {
+        (self.verdict() == Verdict::Far, self.deviation / self.limit.max(f64::MIN_POSITIVE))
     }
 
     fn shown_deviation(&self) -> String {
@@ -113,14 +142,15 @@ impl Fidelity {
             let bytes = |stream: &Stream| stream.tracks[kind].bytes;
             let word = entry_kind.word();
             figures.count(&format!("{word}s"), sum(&ios, trace), sum(&ios, model));
-            let noise = 200.0 / sum(&ios, trace).max(1.0).sqrt();
-            figures.add(
-                &format!("{word} bytes"),
-                Unit::Bytes,
-                sum(&bytes, trace),
-                sum(&bytes, model),
-                COUNT_LIMIT + noise,
-            );
+            let chance = 200.0 / sum(&ios, trace).max(1.0).sqrt();
+            let name = format!("{word} bytes");
+            let moved = (sum(&bytes, trace), sum(&bytes, model));
+            figures.add(&name, Unit::Bytes, moved, COUNT_LIMIT, chance);
+        }
+        for (sync, kind) in SYNCS.into_iter().enumerate() {
+            let sum =
+                |all: &Measurement| all.streams().iter().map(|stream| stream.syncs[sync].count).sum::<u64>();
+            figures.count(&format!("{} calls", kind.word()), sum(trace) as f64, sum(model) as f64);
         }
         for (at, stream, modelled) in pairs {
             figures.stream = names.get(at).cloned().unwrap_or_default();
@@ -132,15 +162,18 @@ impl Fidelity {
 
     /// Whether no figure deviates by more than it may.
     pub fn is_close(&self) -> bool {
-        self.figures.iter().all(Figure::is_close)
+        self.figures.iter().all(|figure| figure.verdict() == Verdict::Close)
     }
 
     /// The figure that deviates most, in proportion to what it may.
     pub fn worst(&self) -> Option<&Figure> {
-        self.figures.iter().max_by(|left, right| left.strain().total_cmp(&right.strain()))
+        self.figures.iter().max_by(|left, right| {
+            let ((left_far, left), (right_far, right)) = (left.strain(), right.strain());
+            left_far.cmp(&right_far).then(left.total_cmp(&right))
+        })
     }
 
-    /// One sentence: close, or not and where.
+    /// One sentence: close, or not and where, or that it cannot be told.
     pub fn sentence(&self) -> String {
         let Some(worst) = self.worst() else { return "There is nothing to compare.".to_string() };
         let of = match worst.stream.as_str() {
@@ -154,13 +187,18 @@ impl Fidelity {
             worst.unit.cell(worst.model).shown(),
             worst.shown_deviation()
         );
-        let far = self.figures.iter().filter(|figure| !figure.is_close()).count();
-        match far {
-            0 if worst.deviation == 0.0 => "Close: the model's operations have the same figures.".to_string(),
-            0 => format!("Close: the largest deviation is in {figures}."),
-            _ => {
-                format!("Not close: {far} of {} figures deviate, most of all {figures}.", self.figures.len())
+        let all = self.figures.len();
+        let count = |verdict| self.figures.iter().filter(|figure| figure.verdict() == verdict).count();
+        match (count(Verdict::Far), count(Verdict::TooFew)) {
+            (0, 0) if worst.deviation == 0.0 => {
+                "Close: the model's operations have the same figures.".to_string()
             }
+            (0, 0) => format!("Close: the largest deviation is in {figures}."),
+            (0, few) => format!(
+                "Cannot tell whether it is close: {few} of {all} figures deviate, as chance alone may do to so few I/Os, most \
+                 of all {figures}. Record for longer."
+            ),
+            (far, _) => format!("Not close: {far} of {all} figures deviate, most of all {figures}."),
         }
     }
 
@@ -174,6 +212,7 @@ impl Fidelity {
             Column::new("deviation", "DEVIATION"),
             Column::new("limit", "MAY"),
             Column::new("close", "CLOSE"),
+            Column::new("verdict", "VERDICT"),
         ];
         let mut table = Table::new(columns);
         table.rows.extend(self.figures.iter().map(|figure| {
@@ -185,7 +224,8 @@ impl Fidelity {
                 figure.unit.cell(figure.model),
                 Cell::Formatted(figure.shown_deviation(), figure.deviation),
                 Cell::Number(figure.limit, 1),
-                Cell::Flag(figure.is_close()),
+                Cell::Flag(figure.verdict() == Verdict::Close),
+                Cell::Text(figure.verdict().name().to_string()),
             ]
         }));
         table
@@ -199,7 +239,8 @@ struct Figures {
 }
 
 impl Figures {
-    fn add(&mut self, name: &str, unit: Unit, trace: f64, model: f64, limit: f64) {
+    /// Adds a figure of the trace and of the model.
+    fn add(&mut self, name: &str, unit: Unit, (trace, model): (f64, f64), limit: f64, chance: f64) {
         if trace == 0.0 && model == 0.0 {
             return;
         }
@@ -210,13 +251,12 @@ impl Figures {
             false => (difference * 100.0 / trace.max(1.0)).min(1e6),
         };
         let (stream, name) = (self.stream.clone(), name.to_string());
-        self.list.push(Figure { stream, name, trace, model, deviation, limit, unit });
+        self.list.push(Figure { stream, name, trace, model, deviation, limit, chance, unit });
     }
 
-    /// A count, which chance may change by two deviations; one more or less is none.
+    /// A count, which chance may change by two deviations.
     fn count(&mut self, name: &str, trace: f64, model: f64) {
-        let model = if (model - trace).abs() <= 1.0 && trace > 0.0 { trace } else { model };
-        self.add(name, Unit::Count, trace, model, COUNT_LIMIT + 200.0 / trace.max(1.0).sqrt());
+        self.add(name, Unit::Count, (trace, model), COUNT_LIMIT, 200.0 / trace.max(1.0).sqrt());
     }
 
     fn of_stream(
@@ -233,29 +273,20 @@ impl Figures {
             self.count(&format!("{word}s"), left.ios as f64, right.ios as f64);
             for (percent, share) in [(50, 0.5), (99, 0.99)] {
                 let size = |stream: &crate::track::Track| stream.lengths.quantile(share) as f64;
-                self.add(
-                    &format!("p{percent} of {word} sizes"),
-                    Unit::Bytes,
-                    size(left),
-                    size(right),
-                    SIZE_LIMIT,
-                );
+                let name = format!("p{percent} of {word} sizes");
+                self.add(&name, Unit::Bytes, (size(left), size(right)), SIZE_LIMIT, 0.0);
             }
             let (Some(was), Some(is)) = (left.sequential_share(), right.sequential_share()) else { continue };
             let chance = 200.0 * (was * (1.0 - was) / left.ios as f64).sqrt();
-            self.add(
-                &format!("sequential {word}s, %"),
-                Unit::Percent,
-                was * 100.0,
-                is * 100.0,
-                SEQUENTIAL_POINTS + chance,
-            );
+            let name = format!("sequential {word}s, %");
+            self.add(&name, Unit::Percent, (was * 100.0, is * 100.0), SEQUENTIAL_POINTS, chance);
         }
         let unique = |stream: &Stream, of: &Measurement| stream.touched.unique(of.sampling());
         let (was, is) = (unique(trace, of_trace), unique(model, of_model));
         // The blocks of the other files of a compact section are not kept.
         if trace.files == 1 {
-            self.add("blocks touched", Unit::Count, was, is, BLOCKS_LIMIT + 300.0 / was.max(1.0).sqrt());
+            let chance = 300.0 / was.max(1.0).sqrt();
+            self.add("blocks touched", Unit::Count, (was, is), BLOCKS_LIMIT, chance);
             let (reused, modelled) = (trace.touched.reuse(), model.touched.reuse());
             // Reads and writes that each go through the file in order meet after any time.
             let in_order =
@@ -263,13 +294,8 @@ impl Figures {
             let is_chance = in_order(0) && in_order(1);
             if reused.total() >= 100 && modelled.total() >= 100 && !is_chance {
                 let median = |counted: &crate::counted::Counted| counted.quantile(0.5) as f64;
-                self.add(
-                    "median I/Os until a block is reused",
-                    Unit::Count,
-                    median(reused),
-                    median(modelled),
-                    REUSE_LIMIT,
-                );
+                let name = "median I/Os until a block is reused";
+                self.add(name, Unit::Count, (median(reused), median(modelled)), REUSE_LIMIT, 0.0);
             }
         }
         for ((kind, was), is) in SYNCS.into_iter().zip(&trace.syncs).zip(&model.syncs) {
@@ -284,9 +310,50 @@ impl Figures {
         if is.mean_ns() <= 0.0 || was.gaps() < 2 {
             return;
         }
-        let limit = if was.pauses().is_some() { BURST_GAP_LIMIT } else { GAP_LIMIT };
-        self.add("mean time between I/Os", Unit::Ns, was.mean_ns(), is.mean_ns(), limit);
+        // Of bursts the model has the pauses, and its calls take no time here.
+        let (mean_ns, limit) = match was.pauses() {
+            Some(_) => (trace.idle_ns().unwrap_or(was.mean_ns()), BURST_GAP_LIMIT),
+            None => (was.mean_ns(), GAP_LIMIT),
+        };
+        self.add("mean time between I/Os", Unit::Ns, (mean_ns, is.mean_ns()), limit, 0.0);
         let limit = VARIATION_LIMIT + was.variation() / 5.0;
-        self.add("variation of time between I/Os", Unit::Ratio, was.variation(), is.variation(), limit);
+        let variations = (was.variation(), is.variation());
+        self.add("variation of time between I/Os", Unit::Ratio, variations, limit, 0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(of: &[(Unit, f64, f64, f64)]) -> Fidelity {
+        let mut figures = Figures::default();
+        for (unit, trace, model, chance) in of {
+            figures.add("reads", *unit, (*trace, *model), COUNT_LIMIT, *chance);
+        }
+        Fidelity { figures: figures.list }
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_never_close_however_few_there_were() {
+        let few = figures(&[(Unit::Bytes, 606_921.0, 304_388.0, 100.0), (Unit::Count, 4.0, 4.0, 100.0)]);
+        assert_eq!(few.figures[0].verdict(), Verdict::TooFew);
+        assert!(!few.is_close());
+        let sentence = few.sentence();
+        assert!(sentence.starts_with("Cannot tell whether it is close: 1 of 2 figures"), "{sentence}");
+        assert!(sentence.ends_with("Record for longer."), "{sentence}");
+        // Near neighbours: one that chance does not explain, and one within its limit.
+        let far = figures(&[(Unit::Bytes, 606_921.0, 304_388.0, 44.0), (Unit::Bytes, 4.0, 6.0, 100.0)]);
+        assert_eq!(far.figures[0].verdict(), Verdict::Far);
+        assert!(far.sentence().starts_with("Not close: 1 of 2 figures deviate, most of all"), "{far:?}");
+        assert!(figures(&[(Unit::Bytes, 606_921.0, 590_000.0, 100.0)]).is_close());
+    }
+
+    #[test]
+    fn calls_that_are_missing_altogether_are_no_chance() {
+        let missing = figures(&[(Unit::Count, 1.0, 0.0, 200.0), (Unit::Count, 3.0, 2.0, 120.0)]);
+        let verdicts: Vec<Verdict> = missing.figures.iter().map(Figure::verdict).collect();
+        assert_eq!(verdicts, [Verdict::Far, Verdict::TooFew]);
+        assert_eq!(missing.worst(), Some(&missing.figures[0]));
     }
 }

@@ -7,10 +7,11 @@ use std::collections::btree_map::{BTreeMap, Entry};
 
 use fiord_trace::{Entry as Traced, OpenFlags};
 
+use crate::pattern::WRITE;
 use crate::stream::{Identity, Stream, Told};
 use crate::touched::Sampling;
 
-/// Of all operations and bytes, a stream with less hardly counts.
+/// Of all I/Os and synchronizations, of bytes, and of synchronizations alone, a stream with less hardly counts.
 const SMALL_SHARE: f64 = 0.001;
 /// What those may be together.
 const ALL_SMALL_SHARE: f64 = 0.02;
@@ -63,30 +64,52 @@ impl Measurement {
     /// these were. All are kept if those together are more than a little.
     #[must_use]
     pub fn without_small(&self) -> (Measurement, usize, u64) {
+        let mut rest = self.clone();
+        rest.join_syncs();
         let counted = |stream: &Stream| {
             let syncs: u64 = stream.syncs.iter().map(|syncs| syncs.count).sum();
             let bytes: u64 = stream.tracks.iter().map(|track| track.bytes).sum();
-            (stream.ios() + syncs, bytes)
+            [stream.ios() + syncs, bytes, syncs]
         };
         let sum = |streams: &[&Stream]| {
             let each = streams.iter().map(|stream| counted(stream));
-            each.fold((0, 0), |(operations, bytes), one| (operations + one.0, bytes + one.1))
+            each.fold([0; 3], |sum, one| [0, 1, 2].map(|at| sum[at] + one[at]))
         };
-        let all = sum(&self.streams.iter().collect::<Vec<_>>());
-        let is_part = |part: (u64, u64), share: f64| {
-            part.0 as f64 <= all.0 as f64 * share && part.1 as f64 <= all.1 as f64 * share
+        let all = sum(&rest.streams.iter().collect::<Vec<_>>());
+        let is_part = |part: [u64; 3], share: f64| {
+            part.iter().zip(all).all(|(part, all)| *part as f64 <= all as f64 * share)
         };
         let is_small = |stream: &&Stream| is_part(counted(stream), SMALL_SHARE);
-        let small: Vec<&Stream> = self.streams.iter().filter(is_small).collect();
+        let small: Vec<&Stream> = rest.streams.iter().filter(is_small).collect();
+        let (streams, [operations, ..]) = (small.len(), sum(&small));
         if !is_part(sum(&small), ALL_SMALL_SHARE) {
-            return (self.clone(), 0, 0);
+            return (rest, 0, 0);
         }
-        let mut rest = self.clone();
         rest.streams.retain(|stream| !is_small(&stream));
         rest.known.clear();
-        let operations = sum(&small).0;
         rest.operations -= operations;
-        (rest, small.len(), operations)
+        (rest, streams, operations)
+    }
+
+    /// Where a thread only synchronizes what another one writes, both are of the stream that writes most to the file: a job
+    /// synchronizes only what it writes.
+    fn join_syncs(&mut self) {
+        let (mut writers, alone): (Vec<Stream>, Vec<Stream>) =
+            std::mem::take(&mut self.streams).into_iter().partition(|stream| stream.ios() > 0);
+        for one in alone {
+            let of_file = writers.iter_mut().filter(|stream| stream.identity.file == one.identity.file);
+            match of_file
+                .max_by_key(|stream| stream.tracks[WRITE].ios)
+                .filter(|most| most.tracks[WRITE].ios > 0)
+            {
+                Some(writer) => {
+                    writer.syncs.iter_mut().zip(&one.syncs).for_each(|(mine, other)| mine.absorb(other))
+                }
+                None => writers.push(one),
+            }
+        }
+        self.streams = writers;
+        self.known.clear();
     }
 
     /// With the streams put together that do the same kind of thing: for people, who want few sections.

@@ -15,6 +15,9 @@ pub const KINDS: [EntryKind; 3] = [EntryKind::Read, EntryKind::Write, EntryKind:
 /// Kinds that synchronize.
 pub const SYNCS: [EntryKind; 3] = [EntryKind::Sync, EntryKind::DataSync, EntryKind::RangeSync];
 
+/// How far the number of synchronizations may be from that of the trace, where most of them come after as many writes.
+const NEAR_SHARE: f64 = 0.03;
+
 /// Synchronizations of one kind.
 #[derive(Debug, Clone, Default)]
 pub struct Syncs {
@@ -34,11 +37,24 @@ impl Syncs {
         self.writes_before = writes;
     }
 
-    /// After how many writes one comes: as most have it, or else their mean; and whether most have it. `None` without any
-    /// after a write.
-    pub fn writes(&self) -> Option<(u64, bool)> {
-        let (mode, share) = self.every.mode()?;
-        Some(if share >= 0.5 { (mode, true) } else { (self.every.mean().round().max(1.0) as u64, false) })
+    /// After how many of so many writes one comes: as most have it, if there are then as many of them, or else as makes their
+    /// number nearest; and whether most have it. `None` without any, and without writes.
+    pub fn writes(&self, writes: u64) -> Option<(u64, bool)> {
+        if self.count == 0 || writes == 0 {
+            return None;
+        }
+        let off = |every: u64| (writes as f64 / every as f64 - self.count as f64).abs();
+        let is_near = |every: u64| off(every) <= (self.count as f64 * NEAR_SHARE).max(1.0);
+        let usual = self.every.mode().filter(|(every, share)| *share >= 0.5 && is_near(*every));
+        let below = (writes / self.count).max(1);
+        let nearest = if off(below) <= off(below + 1) { below } else { below + 1 };
+        Some(usual.map_or((nearest, false), |(every, _)| (every, true)))
+    }
+
+    /// Adds those that another thread makes of the same file.
+    pub(crate) fn absorb(&mut self, other: &Syncs) {
+        self.count += other.count;
+        self.every.absorb(&other.every);
     }
 }
 
@@ -171,6 +187,11 @@ impl Stream {
         is_one.then(|| (self.busy_ns as f64 / self.all_arrivals.span_ns().max(1) as f64).min(1.0))
     }
 
+    /// The mean time from one of its I/Os to the next that its thread was not in a call; `None` where the trace does not tell.
+    pub fn idle_ns(&self) -> Option<f64> {
+        Some(self.all_arrivals.mean_ns() * (1.0 - self.busy_share()?))
+    }
+
     /// The first and the last operation of the trace among its I/Os.
     pub fn numbers(&self) -> (u64, u64) {
         let used = || self.tracks.iter().filter(|track| track.ios > 0);
@@ -189,8 +210,7 @@ impl Stream {
             self.other_files_bytes.saturating_add(other.end_bytes()).saturating_add(other.other_files_bytes);
         for kind in 0..KINDS.len() {
             self.tracks[kind].absorb(&other.tracks[kind]);
-            self.syncs[kind].count += other.syncs[kind].count;
-            self.syncs[kind].every.absorb(&other.syncs[kind].every);
+            self.syncs[kind].absorb(&other.syncs[kind]);
             self.arrivals[kind].absorb(&other.arrivals[kind]);
         }
         self.all_arrivals.absorb(&other.all_arrivals);

@@ -7,7 +7,8 @@ use crate::arrivals::Arrivals;
 use crate::pattern::{Mix, READ, WRITE};
 use crate::stream::Stream;
 
-/// I/Os that follow each other sooner than this come as fast as the storage allows.
+/// I/Os that follow each other sooner than this come as fast as the storage allows, where the trace does not tell how long the
+/// calls took; where it does, the program was seen to do something else between them.
 const AT_ONCE_NS: f64 = 50_000.0;
 /// With fewer I/Os nothing is said of a rate.
 const GAPS_MIN: u64 = 50;
@@ -46,11 +47,14 @@ pub(crate) fn add(stream: &Stream, mix: Mix, add: &mut dyn FnMut(&'static str, S
         return;
     }
     if let Some(pauses) = arrivals.pauses() {
-        let us = (pauses.mean_ns / 1000.0).round();
+        // Calls take their time in the model as well: a pause that was one, such as a sync, is none of the program.
+        let is_all = arrivals.gaps() == stream.all_arrivals.gaps();
+        let idle_ns = stream.idle_ns().filter(|_| is_all).map(|idle_ns| idle_ns * pauses.ios as f64);
+        let us = (idle_ns.unwrap_or(pauses.mean_ns) / 1000.0).round();
         let why = format!("bursts of {} I/Os, with pauses of {:.1} ms", pauses.ios, us / 1000.0);
         add("thinktime", format!("{us}"), why);
         add("thinktime_blocks", pauses.ios.to_string(), String::new());
-    } else if arrivals.mean_ns() >= AT_ONCE_NS {
+    } else if arrivals.mean_ns() >= AT_ONCE_NS || stream.busy_share().is_some() {
         rates(stream, mix, arrivals, add);
     }
 }

