@@ -233,7 +233,7 @@ impl<P: Processes> Tracker<P> {
     /// These events are taken next, or soon.
     pub(super) fn expect(&mut self, events: &[Event]) {
         let opened = events.iter().filter_map(|event| match event.what {
-            What::End(call, result) if call.has_name() => Some(result as i32),
+            What::End(call, result) if call.has_name() && call != Call::Directory => Some(result as i32),
             _ => None,
         });
         self.made.clear();
