@@ -296,6 +296,10 @@ fn copy(
     transaction.execute(&insert, params_from_iter(std::iter::once(&parent).chain(columns)))?;
     let id = transaction.last_insert_rowid();
     for (table, columns) in BELONGING {
+        // It may have begun without one of `schema::EVIDENCE`.
+        if !other.table_exists(None, table)? {
+            continue;
+        }
         let mut found = other.prepare(&format!("SELECT {columns} FROM {table} WHERE run = ?1"))?;
         let count = found.column_count();
         let places = (2..=count + 1).map(|index| format!(", ?{index}")).collect::<String>();

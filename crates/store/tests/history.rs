@@ -157,6 +157,12 @@ fn what_later_runs_have_written_is_known_without_their_reports() {
     let copy = TempHistory::new();
     copy.history().import(&[Source::History(&place.file())]).unwrap();
     assert_eq!(copy.history().written_after(0).unwrap(), [expected.clone(), expected]);
+    Connection::open(place.file()).unwrap().execute_batch("DROP TABLE written").unwrap();
+    let copy = TempHistory::new();
+    copy.history().import(&[Source::History(&place.file())]).unwrap();
+    assert_eq!(copy.history().written_after(0).unwrap(), [], "the other history began without the table");
+    drop(history);
+    let mut history = place.history();
     history.remove(&[first, second]).unwrap();
     assert_eq!(history.written_after(0).unwrap(), []);
 }
