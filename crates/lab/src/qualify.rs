@@ -214,12 +214,12 @@ fn round_of(phase: &Phase) -> impl Iterator<Item = Step> {
 
 /// What is left out of the tests on this target, and why.
 fn left_out_line(target: &StudyTarget, settings: &Settings) -> Option<(&'static str, String)> {
-    let of = |test: &Test| Some(format!("{} of {}", phase::left_out(*test, target)?.what, test.word()));
+    let of = |test: &Test| Some(format!("{}: {}", test.word(), phase::left_out(*test, target)?.what));
     let parts: Vec<String> = settings.tests.iter().filter_map(of).collect();
     let zone = shown_bytes(target.zone_bytes?);
     (!parts.is_empty()).then(|| {
-        let (parts, name) = (parts.join(", "), target.shown());
-        ("Left out", format!("{parts}: the zones of {name} ({zone}) are written in sequence only"))
+        let (parts, name) = (parts.join("; "), target.shown());
+        ("Left out", format!("{parts}. The zones of {name} ({zone}) are written in sequence only"))
     })
 }
 

@@ -209,8 +209,8 @@ fn what_overwrites_at_random_is_left_out_by_name_where_zones_are_written_in_sequ
         assert_eq!(overwrites, settings.contains(" job_max_open_zones=1"), "{settings}");
     }
     let heading = all.outline().heading.iter().find(|(name, _)| *name == "Left out").unwrap();
-    let said = "random writes of 4KiB of saturation, all mixes with writes of iops, all mixes with writes of latency, all of \
-                it of cross-stimulus, all of it of idle-recovery: the zones of /data (256MiB) are written in sequence only";
+    let said = "saturation: random writes of 4KiB; iops: all mixes with writes; latency: all mixes with writes; cross-stimulus: all of \
+                it; idle-recovery: all of it. The zones of /data (256MiB) are written in sequence only";
     assert_eq!(heading.1, said);
     let mut results = Vec::new();
     let names =
