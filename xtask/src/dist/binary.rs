@@ -2,7 +2,11 @@
 //!
 //! Invariant: it needs no library of the system that it runs on.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use fiord_sys::errno::error_text;
 
 use super::processor::Processor;
 use super::sizes;
@@ -27,7 +31,7 @@ pub fn build(processor: &Processor, is_quick: bool, is_recorded: bool) -> Result
     is_possible(processor)?;
     let args = ["rustc", "--quiet", "--profile", PROFILE, "-p", "fiord", "--bin", "fiord", "--target"];
     let mut cargo = repo::cargo(&args);
-    cargo.arg(processor.target).arg("--").args(linker()?);
+    cargo.arg(processor.target).arg("--").args(linker()?).env("CARGO_ENCODED_RUSTFLAGS", flags()?);
     processor.cross_compile(&mut cargo)?;
     if is_quick {
         let quick = [("LTO", "off"), ("CODEGEN_UNITS", "16"), ("OPT_LEVEL", "1")];
@@ -36,13 +40,13 @@ pub fn build(processor: &Processor, is_quick: bool, is_recorded: bool) -> Result
     // The symbols say what belongs to which crate. Cargo links the file here anew, with its symbols, only if it is not here.
     let binary = path(processor);
     if binary.exists() {
-        std::fs::remove_file(&binary).map_err(|error| format!("{}: {error}", binary.display()))?;
+        fs::remove_file(&binary).map_err(|error| format!("{}: {error}", binary.display()))?;
     }
     cargo.env("CARGO_PROFILE_DIST_STRIP", "none");
     stage::command(cargo)?;
     let sizes = sizes::by_crate(&binary, processor)?;
     sizes::strip(&binary, processor)?;
-    let bytes = std::fs::metadata(&binary).map_err(|error| format!("{}: {error}", binary.display()))?.len();
+    let bytes = fs::metadata(&binary).map_err(|error| format!("{}: {error}", binary.display()))?.len();
     if !is_quick {
         sizes::print(&sizes, bytes);
     }
@@ -56,8 +60,32 @@ pub fn build(processor: &Processor, is_quick: bool, is_recorded: bool) -> Result
     Ok(binary)
 }
 
-/// The linker that comes with Rust, told to keep one of functions whose code is the same, which are 1 % of the binary.
-fn linker() -> Result<[String; 3], String> {
+/// Flags for every crate, as cargo takes them from its environment: panics name files of other crates by crate and version, not
+/// by where this machine has them, which is the same for everybody and shorter.
+fn flags() -> Result<OsString, String> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).unwrap_or_default();
+    let sources = home.join("registry/src");
+    let registries = match fs::read_dir(&sources) {
+        Ok(registries) => registries.collect::<io::Result<Vec<_>>>(),
+        // All crates are beside the workspace (`cargo vendor`).
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    };
+    let registries = registries.map_err(|error| format!("{}: {}", sources.display(), error_text(&error)))?;
+    let remap = |registry: fs::DirEntry| {
+        let mut flag = OsString::from("--remap-path-prefix=");
+        flag.push(registry.path());
+        flag.push("=");
+        flag
+    };
+    let flags: Vec<OsString> = registries.into_iter().map(remap).collect();
+    Ok(flags.join(OsStr::new("\x1f")))
+}
+
+/// The linker that comes with Rust, told to keep one of functions whose code is the same, which are 1 % of the binary, and to
+/// have the tables that a static program relocates itself by in a form that is a tenth as long.
+fn linker() -> Result<[String; 4], String> {
     let sysroot = repo::output_of(repo::command("rustc", &["--print", "sysroot"]))?;
     let linker = Path::new(sysroot.trim()).join("lib/rustlib").join(repo::host()?).join("bin/gcc-ld");
     if !linker.join("ld.lld").exists() {
@@ -67,5 +95,6 @@ fn linker() -> Result<[String; 3], String> {
         ));
     }
     let place = format!("-B{}", linker.display());
-    Ok([&place, "-fuse-ld=lld", "-Wl,--icf=all"].map(|flag| format!("-Clink-arg={flag}")))
+    Ok([&place, "-fuse-ld=lld", "-Wl,--icf=all", "-Wl,-z,pack-relative-relocs"]
+        .map(|flag| format!("-Clink-arg={flag}")))
 }
