@@ -246,7 +246,7 @@ fn a_full_disk_ends_it_with_the_rows_so_far() {
     // All the space left; only the appends need more.
     let _ = fs::write(mount.path.join("others"), vec![0u8; 80 << 20]);
     let ran = finish(running);
-    ran.assert_status(1).assert_prints(&[ROWS[5], "after 6 of 7 runs: ", "No space left on device"]);
+    ran.assert_status(1).assert_prints(&[ROWS[5], "after 6 of 7 runs: ", "its file system has 0 free"]);
     let (_, found) = ran.stdout.split_once("\n\n").unwrap();
     assert!(found.contains(ROWS[5]) && !found.contains(ROWS[6]), "{ran:?}");
     let left: Vec<_> = fs::read_dir(&mount.path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
