@@ -30,9 +30,11 @@ enum Turn {
     InOrder,
     /// While the stages after it run in order: most of its time is waiting. Two of them run one after the other.
     Beside,
+    /// When all others have ended.
+    Last,
 }
 
-use Turn::{Beside, InOrder};
+use Turn::{Beside, InOrder, Last};
 
 /// The nice value of what runs in order while tests run beside it: theirs wait for no compiler.
 const NICE_BESIDE_TESTS: i32 = 10;
@@ -63,6 +65,17 @@ const STAGES: &[Stage] = &[
     Stage("browser", InOrder, |gate| gate.with_binary(browser::stage)),
     Stage("install", InOrder, |gate| gate.with_binary(wheel::stage)),
     Stage("dist", InOrder, |_| dist::stage()),
+    Stage("quiet", Last, |_| quiet()),
+];
+
+/// Tests of the stage `test` that skip on a machine whose processors have other work, as they mostly have there.
+const NEED_PROCESSORS: [&str; 6] = [
+    "etcd::etcds_own_p99_of_syncs_matches_the_check",
+    "findings::direct::a_server_that_has_a_cache_is_found_and_nothing_is_concluded",
+    "findings::table::cpu_bound",
+    "findings::table::cpu_contended",
+    "findings::table::foreign_cpu",
+    "postgres::the_syncs_of_its_log_take_as_long_as_those_of_the_check",
 ];
 
 const USAGE: &str = "cargo x ci [--install] [--record] [--all] [STAGE…]";
@@ -117,10 +130,12 @@ fn run_stages(chosen: &[&Stage], gate: &Gate, stages: &Stages) {
                     let _ = beside.send(stage);
                     let _ = thread::set_nice(NICE_BESIDE_TESTS);
                 }
+                Last => {}
             }
         }
         drop(beside);
     });
+    chosen.iter().filter(|stage| stage.1 == Last).for_each(|stage| run(stage));
 }
 
 /// What stages need to know.
@@ -163,6 +178,27 @@ fn tests(alone: Option<&str>) -> Command {
         cargo.args(["--", "--exact", name]);
     }
     cargo
+}
+
+/// The tests that need processors without other work.
+fn quiet() -> StageResult {
+    let result = test_run::tests(|alone| {
+        let mut cargo =
+            repo::cargo(&["test", "--workspace", "--test", "it", "--", "--test-threads=1", "--exact"]);
+        match alone {
+            Some(name) => cargo.arg(name),
+            None => cargo.args(NEED_PROCESSORS),
+        };
+        cargo
+    });
+    match result {
+        StageResult::Passed(tally)
+            if tally.counts.passed + tally.counts.skipped != NEED_PROCESSORS.len() as u64 =>
+        {
+            StageResult::Failed(tally, format!("not all of these are tests: {}", NEED_PROCESSORS.join(", ")))
+        }
+        result => result,
+    }
 }
 
 /// Checks all links in the documentation, including those of private items.

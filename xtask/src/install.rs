@@ -11,7 +11,7 @@ use crate::{arm, dist, guest, repo, stage, targets};
 /// Packages, by the stages that need them.
 const PACKAGES: &[(&[&str], &[Package])] = &[
     (
-        &["test", "compat", "guest", "servers"],
+        &["test", "quiet", "compat", "guest", "servers"],
         &[
             ("fio", "/usr/bin/fio"),
             ("bc", "/usr/bin/bc"),
@@ -25,7 +25,7 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
         ],
     ),
     (
-        &["test"],
+        &["test", "quiet"],
         &[
             ("etcd-server", "/usr/bin/etcd"),
             ("postgresql", "/usr/bin/pgbench"),

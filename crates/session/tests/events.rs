@@ -37,7 +37,9 @@ impl Presenter for Names {
             Event::Started => "started",
             Event::Tick(_) => "tick",
             Event::Bandwidth { .. } => "bandwidth",
-            Event::Statistics(workers) if workers.iter().all(|worker| worker.stats.directions[0].ios == 0) => {
+            Event::Statistics(workers)
+                if workers.iter().all(|worker| worker.stats.directions[0].ios == 0) =>
+            {
                 "statistics of no I/O"
             }
             Event::Statistics(_) => "statistics",
