@@ -178,13 +178,13 @@ impl Earlier {
     /// How much later runs have written to the device of this name in one boot, in bytes, between two values of the kernel's
     /// counter. What was written during two runs at once counts once.
     fn recorded_bytes(&self, boot_id: Option<&String>, name: &str, [from, to]: [u64; 2]) -> u64 {
-        let is_of_device = |span: &&Written| span.boot_id.as_ref() == boot_id && span.device == name;
-        let mut spans: Vec<&Written> = self.later.iter().filter(is_of_device).collect();
-        spans.sort_unstable_by_key(|span| span.from_sectors);
+        let is_of_device = |written: &&Written| written.boot_id.as_ref() == boot_id && written.device == name;
+        let mut of_device: Vec<&Written> = self.later.iter().filter(is_of_device).collect();
+        of_device.sort_unstable_by_key(|written| written.from_sectors);
         let (mut sectors, mut counted_to) = (0_u64, from);
-        for span in spans {
-            let begins = span.from_sectors.max(counted_to);
-            let ends = span.to_sectors.min(to);
+        for written in of_device {
+            let begins = written.from_sectors.max(counted_to);
+            let ends = written.to_sectors.min(to);
             sectors += ends.saturating_sub(begins);
             counted_to = counted_to.max(ends);
         }
@@ -260,7 +260,7 @@ mod tests {
         Earlier { run: 12, date: "2026-11-28".to_string(), report, is_of_one_device: true, later: Vec::new() }
     }
 
-    fn span(name: &str, sectors: std::ops::Range<u64>) -> Written {
+    fn written(name: &str, sectors: std::ops::Range<u64>) -> Written {
         Written {
             boot_id: Some("boot".to_string()),
             device: name.to_string(),
@@ -303,8 +303,8 @@ mod tests {
         let mut before = earlier();
         // By two runs that overlap, and one on another device.
         let [one, other] =
-            [("loop7", 1000..2500), ("loop7", 2000..3048)].map(|(name, sectors)| span(name, sectors));
-        before.later = vec![other, one.clone(), span("loop8", 0..9000)];
+            [("loop7", 1000..2500), ("loop7", 2000..3048)].map(|(name, sectors)| written(name, sectors));
+        before.later = vec![other, one.clone(), written("loop8", 0..9000)];
         let kept = before.clone().kept(1 << 16, &now, false).unwrap();
         assert_eq!(
             kept.sentence(),
@@ -352,8 +352,8 @@ mod tests {
         };
         let mut recorded = of_disk();
         // 3 MiB less 5 sectors before the restart and 5 since: within what the disk can count.
-        let since = Written { boot_id: Some("other".to_string()), ..span("nvme1n1", 0..5) };
-        recorded.later = vec![span("loop7", 1000..1000 + (3 << 11) - 5), since];
+        let since = Written { boot_id: Some("other".to_string()), ..written("nvme1n1", 0..5) };
+        recorded.later = vec![written("loop7", 1000..1000 + (3 << 11) - 5), since];
         let kept = recorded.clone().kept(1 << 16, &now, false).unwrap();
         assert_eq!((kept.written_since_bytes, kept.counted_by), (3 << 20, Counter::Disk));
         let said = kept.sentence();
