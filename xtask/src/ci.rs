@@ -11,7 +11,7 @@ use fiord_sys::thread;
 
 use crate::stage::{self, Share, StageResult, Stages};
 use crate::{
-    arm, browser, compat, dist, fleet, fmt, fuzz, guest, install, instructions, mutants, repo, servers,
+    arm, browser, compat, dist, fleet, fmt, fuzz, guest, install, instructions, mutants, repo, servers, site,
     stage_times, targets, test_run, tidy, unused, wheel,
 };
 
@@ -42,6 +42,7 @@ const NICE_BESIDE_TESTS: i32 = 10;
 const STAGES: &[Stage] = &[
     Stage("fmt", InOrder, |_| StageResult::of(fmt::check())),
     Stage("tidy", InOrder, |_| StageResult::of(tidy::run())),
+    Stage("site", InOrder, |_| site::stage()),
     Stage("build", InOrder, |_| cargo(&["test", "--workspace", "--no-run"])),
     Stage("test", Beside, |_| test_run::tests(tests)),
     Stage("compat", Beside, |gate| gate.with_binary(compat::stage)),

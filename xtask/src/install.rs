@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use crate::packages::{self, Package, quiet};
-use crate::{arm, dist, guest, repo, stage, targets};
+use crate::{arm, dist, guest, repo, site, stage, targets};
 
 /// Packages, by the stages that need them.
 const PACKAGES: &[(&[&str], &[Package])] = &[
@@ -44,6 +44,7 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
             ("curl", "/usr/bin/curl"),
         ],
     ),
+    (&["site"], &[("python3", "/usr/bin/python3"), ("python3-venv", "/usr/share/doc/python3-venv")]),
     (&["servers"], SERVERS),
     (&["fleet"], FLEET),
     (&["instructions"], &[("valgrind", "/usr/bin/valgrind")]),
@@ -85,8 +86,12 @@ pub const SERVERS: &[Package] = &[
     ("rpcbind", "/sbin/rpcbind"),
 ];
 
-/// Python packages that readers of fio's files import, installed into a virtual environment.
-const PYTHON_PACKAGES: &[&str] = &["fio-plot==1.1.21", "six", "numpy", "pandas"];
+/// Virtual environments of Python below the target directory, by the stage that needs them, with their packages: what
+/// readers of fio's files import, and what makes the site.
+const ENVIRONMENTS: &[(&str, &str, &[&str])] = &[
+    ("compat", "readers", &["fio-plot==1.1.21", "six", "numpy", "pandas"]),
+    ("site", site::ENVIRONMENT, &["mkdocs==1.6.1"]),
+];
 
 /// Subcommands of cargo, by the stage that needs them. No registry that is reached here has them built.
 const CARGO_SUBCOMMANDS: &[(&str, &str, &str)] = &[
@@ -101,8 +106,8 @@ pub fn run(stages: &[&str]) -> Result<(), String> {
     let is_chosen = |stage: &str| stages.contains(&stage);
     let needed = PACKAGES.iter().filter(|(of, _)| of.iter().any(|stage| is_chosen(stage)));
     packages::install(&needed.flat_map(|(_, packages)| *packages).copied().collect::<Vec<_>>());
-    if is_chosen("compat") {
-        readers();
+    for (stage, name, packages) in ENVIRONMENTS.iter().filter(|(stage, ..)| is_chosen(stage)) {
+        environment(stage, name, packages);
     }
     if is_chosen("address-sanitizer") {
         nightly();
@@ -151,21 +156,21 @@ fn cargo_subcommand(name: &str, package: &str) {
     }
 }
 
-/// The programs that read fio's files, in a virtual environment under the target directory.
-fn readers() {
-    let venv = repo::target_dir().join("readers");
-    if venv.join("bin/fio-plot").exists() && venv.join("complete").exists() {
+/// Python packages in a virtual environment of this name.
+fn environment(stage: &str, name: &str, packages: &[&str]) {
+    let venv = repo::target_dir().join(name);
+    if venv.join("complete").exists() {
         return;
     }
-    println!("install: {} into {}", PYTHON_PACKAGES.join(" "), venv.display());
+    println!("install: {} into {}", packages.join(" "), venv.display());
     let mut create = Command::new("python3");
     create.args(["-m", "venv"]).arg(&venv);
     let mut pip = Command::new(venv.join("bin/pip"));
-    pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(PYTHON_PACKAGES);
+    pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(packages);
     let done = stage::command(create)
         .and_then(|()| stage::command(pip))
         .and_then(|()| std::fs::write(venv.join("complete"), "").map_err(|error| error.to_string()));
     if let Err(why) = done {
-        println!("install: {why}; tests of the readers will be skipped");
+        println!("install: {why}; what {stage} needs of it will be skipped");
     }
 }

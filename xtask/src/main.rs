@@ -26,6 +26,7 @@ mod process;
 mod repo;
 mod schemas;
 mod servers;
+mod site;
 mod stage;
 mod stage_times;
 mod tally;
@@ -54,6 +55,7 @@ const HELP: &str = "cargo x CHORE
                           (--install, --release; --help says more)
   dist [ARTEFACT…]        the static binary, and the archive, packages and container image made of it (--help says more)
   browser [BINARY]        pages of runs in headless Chromium: axe-core, errors, screenshots in target/browser
+  site                    the documents as a site, in target/site/out (cargo x ci --install site installs MkDocs)
   targets [TARGET]        check that fiord compiles for aarch64, riscv64 and armv7 (--install; --help says more)
   tidy                    dependencies between crates, lengths, headers
   unused                  items that nothing but tests uses, in any crate
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(),
         "browser" => browser::run(rest),
         "unused" => unused::run(),
+        "site" => site::run(),
         "bench" => bench::run(rest),
         bench::one::CHORE => bench::one::run(rest),
         bench::peer::SINK_CHORE => bench::peer::run_sink(),

@@ -9,7 +9,7 @@ mod divergences;
 pub mod doors;
 mod engines;
 mod names;
-mod paths;
+pub mod paths;
 mod publishing;
 mod readers;
 mod rules;

@@ -76,14 +76,14 @@ fn is_source(word: &str) -> bool {
 }
 
 /// Targets of links to files of the repository, without their anchors.
-fn links(line: &str) -> impl Iterator<Item = &str> {
+pub fn links(line: &str) -> impl Iterator<Item = &str> {
     let targets = line.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
     let files = targets.filter_map(|(target, _)| target.split('#').next());
     files.filter(|target| !target.is_empty() && !target.contains(':'))
 }
 
 /// The path of a link's target from the root; `file` is the document it is in.
-fn resolved(file: &str, target: &str) -> String {
+pub fn resolved(file: &str, target: &str) -> String {
     let mut parts: Vec<&str> = file.split('/').collect();
     parts.pop();
     for part in target.split('/') {
