@@ -119,6 +119,7 @@ impl Emulated {
         let mut cargo = repo::cargo(args);
         cargo
             .args(["--target", self.target])
+            .args(repo::UNOPTIMIZED_LOOPS)
             .env(format!("CC_{variable}"), self.compiler)
             .env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), self.compiler)
             .env(format!("CARGO_TARGET_{}_RUNNER", variable.to_uppercase()), self.qemu)

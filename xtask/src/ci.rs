@@ -231,6 +231,7 @@ fn address_sanitizer() -> StageResult {
         command
             .args(SANITIZED.iter().flat_map(|package| ["-p", package]))
             .args(["--lib", "--tests"])
+            .args(repo::UNOPTIMIZED_LOOPS)
             .args(alone.iter().flat_map(|name| ["--", "--exact", name]))
             .env("RUSTFLAGS", "-Zsanitizer=address")
             .env("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1:handle_sigbus=0")

@@ -30,6 +30,17 @@ pub fn cargo(args: &[&str]) -> Command {
     command(&cargo, args)
 }
 
+/// Options of cargo that leave the crates with the loops without optimization, for programs that do little I/O: it takes
+/// longer than they run, and with a sanitizer it is most of the compiler's time.
+pub const UNOPTIMIZED_LOOPS: [&str; 6] = [
+    "--config",
+    "profile.dev.package.fiord-engine.opt-level=0",
+    "--config",
+    "profile.dev.package.fiord-sys.opt-level=0",
+    "--config",
+    "profile.dev.package.fiord-worker.opt-level=0",
+];
+
 /// Standard output of a command; its failure is the error.
 pub fn output_of(mut command: Command) -> Result<String, String> {
     let shown = format!("{command:?}");
