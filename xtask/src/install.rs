@@ -53,7 +53,16 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
         &[("chromium", "/usr/bin/chromium"), ("nodejs", "/usr/bin/node"), ("npm", "/usr/bin/npm")],
     ),
     (&["fuzz"], &[("g++", "/usr/bin/c++")]),
-    (&["dist"], &[("mmdebstrap", "/usr/bin/mmdebstrap"), ("buildah", "/usr/bin/buildah")]),
+    (
+        &["dist"],
+        &[
+            ("mmdebstrap", "/usr/bin/mmdebstrap"),
+            ("buildah", "/usr/bin/buildah"),
+            ("apt-utils", "/usr/bin/apt-ftparchive"),
+            ("createrepo-c", "/usr/bin/createrepo_c"),
+            ("dnf", "/usr/bin/dnf"),
+        ],
+    ),
 ];
 
 /// How hosts are reached (`cargo x fleet`).

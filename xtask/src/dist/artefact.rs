@@ -27,7 +27,12 @@ pub struct Artefact {
 
 pub static ALL: [Artefact; 5] = [
     Artefact { name: "archive", probe: &["tar", "--version"], install: "apt-get install tar", make: archive },
-    DEB,
+    Artefact {
+        name: "deb",
+        probe: &["cargo", "deb", "--version"],
+        install: "cargo install cargo-deb",
+        make: deb,
+    },
     Artefact {
         name: "rpm",
         probe: &["cargo", "generate-rpm", "--version"],
@@ -48,12 +53,10 @@ pub static ALL: [Artefact; 5] = [
     },
 ];
 
-pub const DEB: Artefact = Artefact {
-    name: "deb",
-    probe: &["cargo", "deb", "--version"],
-    install: "cargo install cargo-deb",
-    make: deb,
-};
+/// The one of this name, which is in the list.
+pub fn named(name: &str) -> &'static Artefact {
+    ALL.iter().find(|artefact| artefact.name == name).expect("the name is in the list")
+}
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -97,7 +100,7 @@ impl fmt::Display for Made {
 }
 
 /// Where artefacts are put.
-fn directory() -> Result<PathBuf, String> {
+pub fn directory() -> Result<PathBuf, String> {
     let directory = repo::target_dir().join("packages");
     fs::create_dir_all(&directory).map_err(|error| said(&directory, &error))?;
     Ok(directory)
@@ -137,7 +140,7 @@ fn archive(tree: &Tree) -> Result<PathBuf, String> {
 }
 
 fn deb(tree: &Tree) -> Result<PathBuf, String> {
-    DEB.is_possible()?;
+    named("deb").is_possible()?;
     let path = directory()?.join(format!("fiord_{VERSION}_{}.deb", tree.processor.debian));
     let args = [
         "deb",
@@ -158,7 +161,7 @@ fn deb(tree: &Tree) -> Result<PathBuf, String> {
 }
 
 fn rpm(tree: &Tree) -> Result<PathBuf, String> {
-    ALL[2].is_possible()?;
+    named("rpm").is_possible()?;
     let path = directory()?.join(format!("fiord-{VERSION}-1.{}.rpm", tree.processor.name));
     let args =
         ["generate-rpm", "-p", "crates/fiord", "--target", tree.processor.target, "--profile", PROFILE];
@@ -171,7 +174,7 @@ fn rpm(tree: &Tree) -> Result<PathBuf, String> {
 
 /// An image with the binary and its licences alone, made by buildah without a daemon, mounts or registries.
 fn image(tree: &Tree) -> Result<PathBuf, String> {
-    ALL[3].is_possible()?;
+    named("image").is_possible()?;
     let path = directory()?.join(format!("fiord-{VERSION}-{}-image.tar", tree.processor.name));
     let state = repo::target_dir().join("buildah");
     let buildah = |args: &[&str]| {

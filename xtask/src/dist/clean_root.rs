@@ -1,4 +1,5 @@
-//! A root file system with nothing but Debian's essential packages, in which a package is installed and run.
+//! Root file systems with nothing but Debian's essential packages and apt, or with nothing at all, in which the package of a
+//! repository is installed and run.
 //!
 //! Invariant: nothing of this machine is in it but the package, and it is removed afterwards.
 
@@ -25,27 +26,60 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// Why there can be no such root here.
 pub fn is_possible() -> Result<(), String> {
     chroot::is_possible()?;
-    repo::output_of(repo::command("mmdebstrap", &["--version"]))
-        .map(drop)
-        .map_err(|_| "needs mmdebstrap: apt-get install mmdebstrap".to_string())
+    ["mmdebstrap", "dnf"].iter().try_for_each(|program| {
+        repo::output_of(repo::command(program, &["--version"]))
+            .map(drop)
+            .map_err(|_| format!("needs {program}: apt-get install {program}"))
+    })
 }
 
-/// Makes a root, installs the package, and profiles the root's own file system with it.
-pub fn install_and_run(package: &Path) -> Result<(), String> {
-    let root = Root(repo::target_dir().join("clean-root"));
-    root.remove()?;
+/// Makes a root with apt, which installs the package of the repository, and profiles the root's own file system with it.
+pub fn by_apt(repository: &Path) -> Result<(), String> {
+    let root = Root::new("clean-root")?;
     let mut make = Command::new("mmdebstrap");
-    make.args(["--quiet", "--variant=essential", SUITE]).arg(&root.0);
+    make.args(["--quiet", "--variant=apt", SUITE]).arg(&root.0);
     stage::command(make)?;
-    std::fs::copy(package, root.0.join("fiord.deb")).map_err(|error| said(package, &error))?;
-    stage::command(chroot::command(&root.0, &["dpkg", "--install", "/fiord.deb"]))?;
+    let mut copy = Command::new("cp");
+    copy.arg("-r").arg(repository).arg(root.0.join("packages"));
+    stage::command(copy)?;
+    let list = root.0.join("etc/apt/sources.list");
+    std::fs::write(&list, "deb [trusted=yes] file:/packages ./\n").map_err(|error| said(&list, &error))?;
+    for words in [&["update"][..], &["install", "--yes", "fiord"]] {
+        repo::output_of(chroot::command(&root.0, &[&["apt-get", "-qq"], words].concat()))?;
+    }
     root.has_pages()?;
+    chroot::study(chroot::command(&root.0, &PROFILE_ROOT))
+}
+
+/// The same with an empty root and the package that dnf names, which rpm installs: what makes such packages says that they
+/// need a shell, which this one does not and an empty root does not have.
+pub fn by_rpm(repository: &Path) -> Result<(), String> {
+    let root = Root::new("rpm-root")?;
+    let mut dnf = Command::new("dnf");
+    dnf.args(["--quiet", "--releasever=1", "--repo=fiord", "repoquery", "--location", "fiord"])
+        .arg(format!("--repofrompath=fiord,file://{}", repository.display()))
+        .arg(format!("--setopt=cachedir={}", root.0.join("cache").display()));
+    let found = repo::output_of(dnf)?;
+    let package = found.trim().strip_prefix("file://").ok_or_else(|| format!("dnf found {found:?}"))?;
+    let mut rpm = Command::new("rpm");
+    rpm.arg("--root").arg(&root.0).args(["--nodeps", "--install", package]);
+    repo::output_of(rpm)?;
+    for directory in ["proc", "sys", "root"] {
+        let directory = root.0.join(directory);
+        std::fs::create_dir_all(&directory).map_err(|error| said(&directory, &error))?;
+    }
     chroot::study(chroot::command(&root.0, &PROFILE_ROOT))
 }
 
 struct Root(PathBuf);
 
 impl Root {
+    /// No such directory, below the target directory.
+    fn new(name: &str) -> Result<Root, String> {
+        let root = Root(repo::target_dir().join(name));
+        root.remove().map(|()| root)
+    }
+
     /// Whether the pages and completions are where they are looked for.
     fn has_pages(&self) -> Result<(), String> {
         let completions = COMPLETIONS.iter().filter_map(|(shell, directory)| {

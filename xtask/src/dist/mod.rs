@@ -10,6 +10,7 @@ mod chroot;
 mod clean_root;
 mod processor;
 mod record;
+mod repositories;
 mod sizes;
 mod tree;
 
@@ -21,7 +22,7 @@ use crate::stage::StageResult;
 use self::artefact::{ALL, Artefact, Made};
 use self::processor::Processor;
 
-const HELP: &str = "cargo x dist [--for PROCESSOR] [--install] [--quick] [--record] [--try[=ROOT]] [ARTEFACT…]
+const HELP: &str = "cargo x dist [--for PROCESSOR] [--install] [--quick] [--record] [--repo] [--try[=ROOT]] [ARTEFACT…]
 
 Builds fiord as a static binary, and packages it in target/packages:
 
@@ -38,13 +39,15 @@ and SHA256SUMS of them. Without a name it makes all five; cargo x ci --install i
   --install     first installs what building for this processor needs
   --quick       hardly optimises the binary, to save time: for trying the packages out
   --record      writes sizes and times of everything to docs/install.md, and the bytes by crate to bench/binary.json
+  --repo        also writes what makes the directory a repository for apt and for dnf (needs apt-utils and createrepo-c)
   --try[=ROOT]  also runs the binary, by chroot, in a root file system that has nothing but /proc and /sys, or in ROOT,
                 such as that of Alpine Linux: a job, two studies and the page of a run
 ";
 
-/// `cargo x dist [--for PROCESSOR] [--install] [--quick] [--record] [--try[=ROOT]] [ARTEFACT…]`
+/// `cargo x dist [--for PROCESSOR] [--install] [--quick] [--record] [--repo] [--try[=ROOT]] [ARTEFACT…]`
 pub fn run(args: &[String]) -> Result<(), String> {
-    let (mut is_quick, mut is_recorded, mut installs, mut tried) = (false, false, false, None);
+    let (mut is_quick, mut is_recorded, mut is_repository) = (false, false, false);
+    let (mut installs, mut tried) = (false, None);
     let (mut processor, mut names) = (&processor::ALL[0], Vec::new());
     let mut args = args.iter().map(String::as_str);
     while let Some(arg) = args.next() {
@@ -57,6 +60,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
             ("--install", _) => installs = true,
             ("--quick", _) => is_quick = true,
             ("--record", _) => is_recorded = true,
+            ("--repo", _) => is_repository = true,
             ("--try", _) => tried = Some(None),
             (_, Some(root)) => tried = Some(Some(Path::new(root))),
             (unknown, None) if unknown.starts_with('-') => {
@@ -78,6 +82,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let made = make(processor, &wanted.collect::<Vec<_>>(), is_quick, is_recorded)?;
     if is_recorded {
         record::write(&made)?;
+    }
+    if is_repository {
+        repositories::write(&artefact::directory()?)?;
     }
     tried.map_or(Ok(()), |root| bare_root::run(&binary::path(processor), root))
 }
@@ -119,18 +126,23 @@ fn make(
     if failures.is_empty() { Ok(table) } else { Err(failures.join("\n")) }
 }
 
-/// The stage of CI: the Debian package in a clean root, where `fiord quick` runs, and the binary in an empty one.
+/// The stage of CI: the packages from a repository, by apt and by rpm in roots of their own, where `fiord quick` runs, and the
+/// binary in an empty one.
 pub fn stage() -> StageResult {
     let processor = &processor::ALL[0];
+    let packages = [artefact::named("deb"), artefact::named("rpm")];
     if let Err(why) = clean_root::is_possible()
-        .and_then(|()| artefact::DEB.is_possible())
+        .and_then(|()| packages.iter().try_for_each(|package| package.is_possible()))
+        .and_then(|()| repositories::is_possible())
         .and_then(|()| binary::is_possible(processor))
     {
         return StageResult::Skipped(why);
     }
-    let installed = make(processor, &[&artefact::DEB], true, false).and_then(|made| match made.last() {
-        Some(package) => clean_root::install_and_run(&package.path),
-        None => Err("no package was made".to_string()),
+    let installed = make(processor, &packages, true, false).and_then(|_| {
+        let directory = artefact::directory()?;
+        repositories::write(&directory)?;
+        clean_root::by_apt(&directory)?;
+        clean_root::by_rpm(&directory)
     });
     StageResult::of(installed.and_then(|()| bare_root::run(&binary::path(processor), None)))
 }
