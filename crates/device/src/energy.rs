@@ -5,18 +5,19 @@
 use serde::{Deserialize, Serialize};
 
 /// What a source measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EnergyScope {
     /// A processor package.
     Processors,
     /// Memory.
     Memory,
     /// The whole machine, or what a sensor or battery is at.
+    #[default]
     Other,
 }
 
 /// What a source has measured during a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnergyUse {
     /// Its name in the kernel: `package-0`, `dram-0`, `psys`, `power_meter: power1`, `BAT0`.
     pub source: String,

@@ -9,7 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use fiord_fleet::{Fate, FleetReport};
-use fiord_host::Machine;
+use fiord_host::{DeviceIdentity, Machine};
+use fiord_lab::StudyTarget;
 use fiord_options::{masked, secret};
 use fiord_plan::Plan;
 use fiord_report::RunReport;
@@ -17,7 +18,9 @@ use fiord_report::path::{shown, text};
 use fiord_session::run::assemble::headings;
 use fiord_session::run::files::files;
 use fiord_session::run::version::FIORD_VERSION;
-use fiord_store::{Conclusion, Draft, History, KeptRun, Printed, RunFacts, RunKind, StoreError};
+use fiord_store::{
+    Conclusion, Draft, History, KeptRun, Printed, RunFacts, RunKind, StoreError, StudyIdentity,
+};
 use fiord_sys::errno::Errno;
 use fiord_sys::{clock, sealed_map};
 use fiord_worker::{Failure, TargetOpener};
@@ -205,7 +208,8 @@ impl StudyKeeper {
     /// Goes on with the study of this number; or prints why it cannot.
     pub(crate) fn resume(study: i64, machine: &Machine, tag: Option<&str>) -> Option<StudyKeeper> {
         let keeper = Keeper::of_process(machine, tag);
-        let history = open().map_err(|why| say_not_kept("study", &why)).ok()?;
+        let reopened = open().and_then(|mut history| described(history.reopen(study)).map(|()| history));
+        let history = reopened.map_err(|why| say_not_kept("study", &why)).ok()?;
         Some(StudyKeeper { keeper, history, study, has_place: true })
     }
 
@@ -222,13 +226,10 @@ impl StudyKeeper {
         }
     }
 
-    /// Records the earlier runs whose preconditioning it keeps; or prints why it cannot.
-    pub(crate) fn relies_on(&mut self, kept: &[KeptRun]) {
-        if kept.is_empty() {
-            return;
-        }
-        if let Err(why) = described(self.history.add_kept(self.study, kept)) {
-            say_not_kept("study's preconditioning", &why);
+    /// Records what it is about, by which it is found again; or prints why it cannot.
+    pub(crate) fn is_about(&mut self, identity: &StudyIdentity) {
+        if let Err(why) = described(self.history.identify(self.study, identity)) {
+            say_not_kept("study's devices", &why);
         }
     }
 
@@ -260,6 +261,21 @@ impl StudyKeeper {
             say_not_kept("study's result", &why);
         }
     }
+}
+
+/// What a study at these targets is about that keeps the preconditioning of these runs, as the history returns it.
+pub(crate) fn identity_of_study(targets: &[&StudyTarget], kept: &[KeptRun]) -> StudyIdentity {
+    let mut kept = kept.to_vec();
+    kept.sort_unstable();
+    StudyIdentity { devices: targets.iter().map(|target| device_words(&target.path)).collect(), kept }
+}
+
+/// What identifies a device or file; of anything else its path.
+pub(crate) fn device_words(path: &Path) -> Vec<String> {
+    let mut words = DeviceIdentity::of(path).map_or_else(|_| vec![target(path)], |identity| identity.words);
+    words.sort_unstable();
+    words.dedup();
+    words
 }
 
 /// The title of a study of this kind and purpose in lists.

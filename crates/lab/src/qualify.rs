@@ -92,14 +92,6 @@ impl Qualify {
         self
     }
 
-    /// The same study as its purpose is if it keeps the preconditioning by these runs, each with its block size.
-    #[must_use]
-    pub fn naming(self, kept: &[(u64, i64)]) -> Qualify {
-        let of = |(block, run): &(u64, i64)| (*block, Ok(Kept { run: *run, ..Kept::default() }));
-        let found: Vec<_> = kept.iter().map(of).collect();
-        self.keeping(&found)
-    }
-
     /// The same study with one round of every test known before: what a dry run shows.
     #[must_use]
     pub fn with_all_steps(mut self) -> Qualify {
@@ -130,18 +122,6 @@ impl Qualify {
     fn part_of_target(&self) -> String {
         let target = self.target.identity.clone().unwrap_or_else(|| self.target.shown());
         format!("{} of {target}", shown_bytes(self.target.size_bytes))
-    }
-
-    /// That, and the runs whose preconditioning is kept on it.
-    fn prepared_target(&self) -> String {
-        let named = |(block, run): &(u64, i64)| format!("run {run} ({})", shown_bytes(*block));
-        let runs: Vec<String> = self.kept_runs().iter().map(named).collect();
-        let by = if runs.is_empty() {
-            String::new()
-        } else {
-            format!(", preconditioned by {}", runs.join(" and "))
-        };
-        self.part_of_target() + &by
     }
 
     /// The runs whose preconditioning is kept, each with its block size.
@@ -349,14 +329,14 @@ impl Study for Qualify {
             tests.join(", "),
             class.word(),
             if *confirmed { "confirmed " } else { "" },
-            self.prepared_target(),
+            self.part_of_target(),
             shown_time(*time),
             counted(*rounds_max, "round")
         )
     }
 
     fn place(&self) -> Option<String> {
-        Some(self.prepared_target())
+        Some(self.part_of_target())
     }
 
     fn outline(&self) -> &StudyOutline {

@@ -23,14 +23,6 @@ pub fn at_target(target: &str, run: &str) -> String {
     format!("{target}: {run}")
 }
 
-/// Ends the purpose of a study of several targets.
-const IN_TURN: &str = ", in turn";
-
-/// Whether a study with this purpose is one of several targets.
-pub fn is_of_several(purpose: &str) -> bool {
-    purpose.ends_with(IN_TURN)
-}
-
 /// The study.
 pub struct Several {
     /// The name of each target, and its study.
@@ -45,20 +37,24 @@ impl Several {
     /// Their studies differ, so that they cannot be compared step by step.
     pub fn new(studies: Vec<(String, Box<dyn Study>)>) -> Result<Several, String> {
         let lengths = |study: &dyn Study| (study.steps().len(), study.outline().rounds.max);
+        let in_parts = has_parts(&studies);
         let mut lengths = studies.iter().map(|(name, study)| (name, lengths(study.as_ref())));
         let first = lengths.next().ok_or("name a target")?;
-        if let Some((name, _)) = lengths.find(|(_, length)| *length != first.1) {
+        if let Some((name, _)) = lengths.find(|(_, length)| !in_parts && *length != first.1) {
             return Err(format!(
                 "{} and {name} allow different runs; name directories only, or files and devices only",
                 first.0
             ));
         }
-        let count = studies.first().map_or(0, |(_, study)| study.steps().len());
-        let step = |(name, study): &(String, Box<dyn Study>), number: usize| {
-            let step = study.steps()[number].clone();
-            Step { name: at_target(name, &step.name), ..step }
-        };
-        let steps = (0..count).flat_map(|number| studies.iter().map(move |one| step(one, number))).collect();
+        let named = |name: &str, step: &Step| Step { name: at_target(name, &step.name), ..step.clone() };
+        let of_all = studies
+            .iter()
+            .flat_map(|(name, study)| study.steps().iter().enumerate().map(move |step| (name, step)));
+        let mut steps: Vec<_> = of_all.map(|(name, (number, step))| (number, named(name, step))).collect();
+        if !in_parts {
+            steps.sort_by_key(|(number, _)| *number);
+        }
+        let steps = steps.into_iter().map(|(_, step)| step).collect();
         let of_first = studies.first().map(|(_, study)| study.outline());
         let mut heading = of_first.map_or_else(Vec::new, |outline| outline.heading.clone());
         for (name, study) in studies.iter().skip(1) {
@@ -74,11 +70,6 @@ impl Several {
             ..StudyOutline::of(steps, of_first.map_or(Rounds::ONE, |outline| outline.rounds))
         };
         Ok(Several { studies, outline })
-    }
-
-    /// Whether their studies have parts that must not be interrupted.
-    fn has_parts(&self) -> bool {
-        self.studies.iter().any(|(_, study)| study.part(&[]).is_some())
     }
 
     /// The results of one target, with the numbers that steps have in its own study.
@@ -121,7 +112,7 @@ impl Study for Several {
         let place = |(name, study): &(String, Box<dyn Study>)| study.place().unwrap_or_else(|| name.clone());
         let others: Vec<String> = self.studies.iter().skip(1).map(place).collect();
         let purpose = self.studies.first().map_or_else(String::new, |(_, study)| study.purpose());
-        format!("{purpose}; the same on {}{IN_TURN}", others.join(" and "))
+        format!("{purpose}; the same on {}, in turn", others.join(" and "))
     }
 
     fn outline(&self) -> &StudyOutline {
@@ -139,7 +130,7 @@ impl Study for Several {
 
     fn step(&self, number: usize, results: &[StepResult]) -> Option<Step> {
         // Of parts, what each target begins with is known before, and not when.
-        let known = self.steps().get(number).filter(|_| !self.has_parts());
+        let known = self.steps().get(number).filter(|_| !has_parts(&self.studies));
         known.cloned().or_else(|| self.next(results))
     }
 
@@ -152,7 +143,7 @@ impl Study for Several {
             Some((part, Step { name, repeats: Some(own.len() * count + target), ..step }))
         };
         let first = self.studies.iter().enumerate().filter_map(of_part).min_by_key(|(part, _)| *part);
-        if self.has_parts() {
+        if has_parts(&self.studies) {
             return first.map(|(_, step)| step);
         }
         self.outline.rounds.next(self.steps(), results, || self.is_decided(results))
@@ -219,6 +210,11 @@ impl Study for Several {
     }
 }
 
+/// Whether these studies have parts that must not be interrupted.
+fn has_parts(studies: &[(String, Box<dyn Study>)]) -> bool {
+    studies.iter().any(|(_, study)| study.part(&[]).is_some())
+}
+
 /// The figures that verdicts are about, with their limits, of all targets; empty without limits.
 fn judged(names: &[&str], own: &[StudyResult], width: usize) -> String {
     let tables: Vec<Table> = own.iter().map(|result| result.shown.clone().unwrap_or_default()).collect();
@@ -248,12 +244,19 @@ fn verdicts_of(names: &[&str], own: &[StudyResult]) -> String {
 
 /// The rows of the tables of all targets, with a column for the target.
 fn joined(names: &[&str], tables: &[Table]) -> Table {
-    let Some(first) = tables.iter().find(|table| !table.columns.is_empty()) else { return Table::default() };
-    let target = Column::new("target", "TARGET");
-    let mut all = Table::new([target].into_iter().chain(first.columns.iter().copied()));
+    // What is known of some targets only has a column that others lack.
+    let widest = tables.iter().max_by_key(|table| table.columns.len());
+    let columns = widest.map_or(&[][..], |table| &table.columns);
+    if columns.is_empty() {
+        return Table::default();
+    }
+    let mut all = Table::new([Column::new("target", "TARGET")].into_iter().chain(columns.iter().copied()));
     for (name, table) in names.iter().zip(tables) {
+        let at = |column: &Column| table.columns.iter().position(|known| known.key == column.key);
+        let at: Vec<Option<usize>> = columns.iter().map(at).collect();
         let row = |row: &Vec<Cell>| {
-            [Cell::Text((*name).to_string())].into_iter().chain(row.iter().cloned()).collect()
+            let cells = at.iter().map(|at| at.map_or(Cell::None, |at| row[at].clone()));
+            [Cell::Text((*name).to_string())].into_iter().chain(cells).collect()
         };
         all.rows.extend(table.rows.iter().map(row));
     }

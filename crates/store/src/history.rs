@@ -20,6 +20,7 @@ use crate::error::{Cause, StoreError};
 use crate::headline::Headline;
 use crate::record::{
     Conclusion, Draft, Filter, HistoryEntry, KeptRun, Printed, RunFacts, RunKind, RunSelector, Stored,
+    StudyIdentity,
 };
 use crate::retention::{self, AT_ONCE, Retention};
 use crate::schema;
@@ -97,12 +98,23 @@ impl History {
         self.write(|transaction| insert_targets(transaction, study, targets))
     }
 
-    /// Adds the runs whose preconditioning a study keeps.
+    /// Adds what a study is about; words and runs have an order of their own.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn add_kept(&mut self, study: i64, kept: &[KeptRun]) -> Result<(), StoreError> {
+    pub fn identify(
+        &mut self,
+        study: i64,
+        StudyIdentity { devices, kept }: &StudyIdentity,
+    ) -> Result<(), StoreError> {
         self.write(|transaction| {
+            let mut add = transaction
+                .prepare("INSERT OR IGNORE INTO device (study, target, word) VALUES (?1, ?2, ?3)")?;
+            for (target, words) in devices.iter().enumerate() {
+                words
+                    .iter()
+                    .try_for_each(|word| add.execute(params![study, target as i64, word]).map(drop))?;
+            }
             let mut add = transaction
                 .prepare("INSERT INTO kept (study, target, block_bytes, run) VALUES (?1, ?2, ?3, ?4)")?;
             for KeptRun { target, block_bytes, run } in kept {
@@ -112,12 +124,22 @@ impl History {
         })
     }
 
-    /// The runs whose preconditioning a study keeps, by target and block size.
+    /// What a study is about; nothing if that was not recorded.
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn kept_by(&self, study: i64) -> Result<Vec<KeptRun>, StoreError> {
-        let kept = || -> rusqlite::Result<Vec<KeptRun>> {
+    pub fn identity(&self, study: i64) -> Result<StudyIdentity, StoreError> {
+        let identity = || -> rusqlite::Result<StudyIdentity> {
+            let mut statement = self
+                .connection
+                .prepare("SELECT target, word FROM device WHERE study = ?1 ORDER BY target, word")?;
+            let mut devices: Vec<Vec<String>> = Vec::new();
+            let mut rows = statement.query([study])?;
+            while let Some(row) = rows.next()? {
+                let target = row.get::<_, i64>(0)? as usize;
+                devices.resize(devices.len().max(target + 1), Vec::new());
+                devices[target].push(row.get(1)?);
+            }
             let mut statement = self.connection.prepare(
                 "SELECT target, block_bytes, run FROM kept WHERE study = ?1 ORDER BY target, block_bytes",
             )?;
@@ -125,9 +147,10 @@ impl History {
                 let (target, block_bytes): (i64, i64) = (row.get(0)?, row.get(1)?);
                 Ok(KeptRun { target: target as usize, block_bytes: block_bytes as u64, run: row.get(2)? })
             };
-            statement.query_map([study], of)?.collect()
+            let kept = statement.query_map([study], of)?.collect::<Result<_, _>>()?;
+            Ok(StudyIdentity { devices, kept })
         };
-        kept().map_err(|error| self.error(error))
+        identity().map_err(|error| self.error(error))
     }
 
     /// What was written to devices during the runs after this one.
@@ -147,6 +170,17 @@ impl History {
             statement.query_map([run], of)?.collect()
         };
         written().map_err(|error| self.error(error))
+    }
+
+    /// Records that a study goes on, so that it has no exit status until it ends again; its last result is kept until then.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn reopen(&mut self, study: i64) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            transaction.execute("UPDATE run SET exit_status = NULL WHERE id = ?1", [study])?;
+            Ok(())
+        })
     }
 
     /// Records the outcome of a study that was recorded when it began.

@@ -296,7 +296,7 @@ fn copy(
     transaction.execute(&insert, params_from_iter(std::iter::once(&parent).chain(columns)))?;
     let id = transaction.last_insert_rowid();
     for (table, columns) in BELONGING {
-        // It may have begun without one of `schema::EVIDENCE`.
+        // It may have begun without it.
         if !other.table_exists(None, table)? {
             continue;
         }

@@ -23,6 +23,6 @@ pub use import::{Imported, Source};
 pub use location::{config_path, default_path, state_path};
 pub use record::{
     Conclusion, Draft, Filter, HistoryEntry, KeptRun, Printed, RunFacts, RunKind, RunSelector, Stored,
-    check_tag,
+    StudyIdentity, check_tag,
 };
 pub use retention::Retention;

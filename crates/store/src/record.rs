@@ -157,8 +157,17 @@ pub struct Stored {
     pub summary: Option<Conclusion>,
 }
 
+/// What a study is about, beside its kind and its options: by that it is found again, whatever names its devices have then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StudyIdentity {
+    /// What identifies the device of each target, such as its serial number and its WWN, in order.
+    pub devices: Vec<Vec<String>>,
+    /// The earlier runs whose preconditioning it keeps, by target and block size.
+    pub kept: Vec<KeptRun>,
+}
+
 /// An earlier run whose preconditioning a study kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeptRun {
     /// On which of its targets, counted from 0.
     pub target: usize,

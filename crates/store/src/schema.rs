@@ -9,11 +9,12 @@ use crate::error::Cause;
 /// Marks a database as a history of fiord: "frd1" as a number.
 const APPLICATION_ID: i64 = 0x6672_6431;
 
-/// The number of the tables below. Other tables have another number.
+/// The number of the tables below. Tables that are changed have another number; one that is only added is made in a history that
+/// began without it.
 const SCHEMA: i64 = 1;
 
 const TABLES: &str = "
-    CREATE TABLE run (
+    CREATE TABLE IF NOT EXISTS run (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         parent INTEGER REFERENCES run (id) ON DELETE CASCADE,
         kind TEXT NOT NULL,
@@ -34,26 +35,22 @@ const TABLES: &str = "
         latency_of TEXT,
         is_void INTEGER NOT NULL
     ) STRICT;
-    CREATE INDEX run_by_parent ON run (parent);
-    CREATE TABLE target (
+    CREATE INDEX IF NOT EXISTS run_by_parent ON run (parent);
+    CREATE TABLE IF NOT EXISTS target (
         run INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
         path TEXT NOT NULL,
         PRIMARY KEY (run, path)
     ) STRICT, WITHOUT ROWID;
-    CREATE TABLE report (
+    CREATE TABLE IF NOT EXISTS report (
         run INTEGER PRIMARY KEY REFERENCES run (id) ON DELETE CASCADE,
         headings TEXT NOT NULL,
         body BLOB NOT NULL
     ) STRICT;
-    CREATE TABLE summary (
+    CREATE TABLE IF NOT EXISTS summary (
         run INTEGER PRIMARY KEY REFERENCES run (id) ON DELETE CASCADE,
         json TEXT NOT NULL,
         text TEXT NOT NULL
     ) STRICT;
-";
-
-/// Tables beside the numbered ones, without which a history may have begun: what is evidence for later studies.
-const EVIDENCE: &str = "
     CREATE TABLE IF NOT EXISTS written (
         run INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
         device TEXT NOT NULL,
@@ -61,6 +58,12 @@ const EVIDENCE: &str = "
         from_sectors INTEGER NOT NULL,
         to_sectors INTEGER NOT NULL,
         PRIMARY KEY (run, device)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS device (
+        study INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+        target INTEGER NOT NULL,
+        word TEXT NOT NULL,
+        PRIMARY KEY (study, target, word)
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS kept (
         study INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
@@ -71,11 +74,11 @@ const EVIDENCE: &str = "
     ) STRICT, WITHOUT ROWID;
 ";
 
-/// Creates the tables, unless they exist.
+/// Creates the tables that do not exist.
 pub(crate) fn create(connection: &mut Connection) -> Result<(), Cause> {
     // One transaction, so that all numbers are read at one moment.
     if exists(&*connection.transaction()?)? {
-        return Ok(connection.execute_batch(EVIDENCE)?);
+        return Ok(connection.execute_batch(TABLES)?);
     }
     // Lets freed pages be returned; possible only for a database without tables, and outside a transaction.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
@@ -83,14 +86,13 @@ pub(crate) fn create(connection: &mut Connection) -> Result<(), Cause> {
     // Another fiord may have created them meanwhile.
     if !exists(&transaction)? {
         transaction.execute_batch(TABLES)?;
-        transaction.execute_batch(EVIDENCE)?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", SCHEMA)?;
     }
     Ok(transaction.commit()?)
 }
 
-/// Whether the tables exist; if not, the database is empty.
+/// Whether it has tables of this number; if not, the database is empty.
 pub(crate) fn exists(connection: &Connection) -> Result<bool, Cause> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     match (number("application_id")?, number("user_version")?) {

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use fiord_report::{RunReport, Written};
 use fiord_store::{
     Cause, Conclusion, Draft, Filter, Headline, History, KeptRun, Printed, Retention, RunFacts, RunKind,
-    RunSelector, Source,
+    RunSelector, Source, StudyIdentity,
 };
 use rusqlite::Connection;
 
@@ -168,18 +168,31 @@ fn what_later_runs_have_written_is_known_without_their_reports() {
 }
 
 #[test]
-fn what_a_study_keeps_of_earlier_runs_is_read_back_and_deleted_with_it() {
+fn what_a_study_is_about_is_read_back_and_deleted_with_it() {
     let place = TempHistory::new();
     let mut history = place.history();
     let [one, other] = ["one", "other"].map(|title| history.keep(&study(title)).unwrap());
     let kept = |target, block_bytes, run| KeptRun { target, block_bytes, run };
-    history.add_kept(one, &[kept(1, 1 << 20, 7), kept(0, 1 << 20, 5), kept(0, 1 << 17, 3)]).unwrap();
-    let expected = [kept(0, 1 << 17, 3), kept(0, 1 << 20, 5), kept(1, 1 << 20, 7)];
-    assert_eq!(place.history().kept_by(one).unwrap(), expected);
-    assert_eq!(history.kept_by(other).unwrap(), []);
-    assert!(history.add_kept(99, &[kept(0, 1, 1)]).is_err(), "of no study");
+    let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let about = StudyIdentity {
+        devices: vec![words(&["wwn", "serial"]), words(&["of 1MiB, in turn"])],
+        kept: vec![kept(1, 1 << 20, 7), kept(0, 1 << 20, 5), kept(0, 1 << 17, 3)],
+    };
+    history.identify(one, &about).unwrap();
+    let expected = StudyIdentity {
+        devices: vec![words(&["serial", "wwn"]), words(&["of 1MiB, in turn"])],
+        kept: vec![kept(0, 1 << 17, 3), kept(0, 1 << 20, 5), kept(1, 1 << 20, 7)],
+    };
+    assert_eq!(place.history().identity(one).unwrap(), expected);
+    assert_eq!(history.identity(other).unwrap(), StudyIdentity::default());
+    assert!(history.identify(99, &about).is_err(), "of no study");
+    // A history may have begun without the table.
+    drop(history);
+    Connection::open(place.file()).unwrap().execute_batch("DROP TABLE device").unwrap();
+    let mut history = place.history();
+    assert_eq!(history.identity(one).unwrap(), StudyIdentity { devices: Vec::new(), ..expected });
     history.remove(&[one]).unwrap();
-    assert_eq!(history.kept_by(one).unwrap(), []);
+    assert_eq!(history.identity(one).unwrap(), StudyIdentity::default());
 }
 
 #[test]

@@ -217,16 +217,13 @@ fn still_kept(
     studies: Vec<(String, Qualify)>,
     targets: &[&StudyTarget],
 ) -> Result<Vec<(String, Qualify)>, String> {
-    let purpose = |kept: &[preconditioned::KeptRuns]| {
-        let of =
-            studies.iter().zip(kept).map(|((name, study), kept)| (name.clone(), study.clone().naming(kept)));
-        Ok(whole(of.collect())?.purpose())
-    };
-    let kept = preconditioned::kept_by_newest(studies.len(), purpose)?;
+    let kept = preconditioned::kept_by_newest(&*whole(studies.clone())?, targets)?;
     let Some(kept) = kept else { return Ok(studies) };
     let mut still = Vec::new();
-    for (((name, study), target), kept) in studies.into_iter().zip(targets).zip(kept) {
-        let found = preconditioned::still(target, &study.precondition_blocks(), &kept)?;
+    for (number, ((name, study), target)) in studies.into_iter().zip(targets).enumerate() {
+        let own = kept.iter().filter(|kept| kept.target == number);
+        let own: Vec<_> = own.map(|kept| (kept.block_bytes, kept.run)).collect();
+        let found = preconditioned::still(target, &study.precondition_blocks(), &own)?;
         still.push((name, study.keeping(&found)));
     }
     Ok(still)
@@ -294,9 +291,10 @@ impl Options {
         studies: Vec<(String, Qualify)>,
         targets: &[&StudyTarget],
     ) -> Result<Vec<(String, Qualify)>, CommandError> {
-        let resumed = resume::newest(&*whole(studies.clone())?, targets, |target, results, breaks| {
-            studies[target].1.name_after(results, breaks)
-        })?;
+        let name_after =
+            |target: usize, results: &[_], breaks: &[_]| studies[target].1.name_after(results, breaks);
+        let kept = kept_runs(&studies);
+        let resumed = resume::newest(&*whole(studies.clone())?, targets, &kept, name_after)?;
         let broken = studies.into_iter().zip(resumed.breaks.clone());
         let studies = broken.map(|((name, study), breaks)| (name, study.interrupted_before(breaks)));
         let studies = studies.collect();

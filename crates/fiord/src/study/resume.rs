@@ -6,7 +6,7 @@
 use fiord_lab::rounds::without_resumption;
 use fiord_lab::several::at_target;
 use fiord_lab::{StepResult, Study, StudyTarget};
-use fiord_store::{Filter, History, HistoryEntry, RunSelector, StoreError};
+use fiord_store::{Filter, History, HistoryEntry, KeptRun, RunSelector, StoreError, StudyIdentity};
 use fiord_sys::system;
 
 use crate::keep;
@@ -30,7 +30,26 @@ struct OfTarget {
     breaks: Vec<usize>,
 }
 
-/// The newest study of this kind, settings and targets; `name_after` has the name of the run that follows on a target, by its
+/// The newest study of this kind and these settings on this machine whose identity is so.
+pub(crate) fn newest_that(
+    history: &History,
+    study: &dyn Study,
+    is_it: impl Fn(&StudyIdentity) -> bool,
+) -> Result<Option<(HistoryEntry, StudyIdentity)>, StoreError> {
+    let title = keep::title_of_study(study.name(), &study.purpose());
+    // Those of other machines were imported.
+    let host = system::names().host;
+    let all = history.list(&Filter::default())?.into_iter();
+    for entry in all.filter(|entry| entry.facts.title == title && entry.facts.host == host) {
+        let identity = history.identity(entry.id)?;
+        if is_it(&identity) {
+            return Ok(Some((entry, identity)));
+        }
+    }
+    Ok(None)
+}
+
+/// The newest study of this kind, these settings and targets, which keeps the preconditioning of these runs; `name_after` has the name of the run that follows on a target, by its
 /// number, from the results of that target with interruptions before some of them.
 ///
 /// # Errors
@@ -38,6 +57,7 @@ struct OfTarget {
 pub(crate) fn newest(
     study: &dyn Study,
     targets: &[&StudyTarget],
+    kept: &[KeptRun],
     name_after: impl Fn(usize, &[StepResult], &[usize]) -> Option<String>,
 ) -> Result<Resumed, String> {
     let none = || {
@@ -47,15 +67,10 @@ pub(crate) fn newest(
     let path = keep::place()?;
     let failed = |why: StoreError| why.to_string();
     let history = History::open_existing(&path).map_err(failed)?.ok_or_else(none)?;
-    // The runs of several targets have them in their names.
-    let target = Some(targets).filter(|targets| targets.len() == 1).map(|only| keep::target(&only[0].path));
-    let filter = Filter { target, ..Filter::default() };
-    let title = keep::title_of_study(study.name(), &study.purpose());
-    // Those of other machines were imported.
-    let host = system::names().host;
-    let is_it = |entry: &HistoryEntry| entry.facts.title == title && entry.facts.host == host;
-    let mut entries = history.list(&filter).map_err(failed)?.into_iter();
-    let HistoryEntry { id, .. } = entries.find(is_it).ok_or_else(none)?;
+    let identity = keep::identity_of_study(targets, kept);
+    let is_it = |recorded: &StudyIdentity| *recorded == identity;
+    let (entry, _) = newest_that(&history, study, is_it).map_err(failed)?.ok_or_else(none)?;
+    let id = entry.id;
     let parts = history.list(&Filter { parent: Some(id), ..Filter::default() }).map_err(failed)?;
     let mut all: Vec<OfTarget> = targets.iter().map(|_| OfTarget::default()).collect();
     let next = |all: &[OfTarget], target: usize| {
@@ -86,7 +101,9 @@ pub(crate) fn newest(
         own.push(StepResult { step: own.len(), report: report.clone() });
         runs.push((name, StepResult { step, report }));
     }
-    if (0..targets.len()).all(|target| next(&all, target).is_none()) {
+    // Of one that was killed after its last run, the result is not in the history.
+    let is_over = (0..targets.len()).all(|target| next(&all, target).is_none());
+    if is_over && entry.facts.exit_status.is_some() {
         return Err(format!("--resume: study {id} is complete; `fiord show {id}` prints it"));
     }
     interrupt(&mut all);

@@ -204,7 +204,9 @@ fn begin_keeping(
     let heading = page::opening(study, targets, &planned.modes, WIDTH);
     let tag = options.tag.as_deref();
     let mut keeper = StudyKeeper::begin(study.name(), &study.purpose(), path, &heading, machine, tag)?;
-    keeper.relies_on(&options.kept_runs);
+    if !targets.is_empty() {
+        keeper.is_about(&keep::identity_of_study(targets, &options.kept_runs));
+    }
     if planned.refused.is_none() {
         keeper.works_on(&planned.files);
     }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: rates and means are the means of the rounds; percentiles are of all their I/Os together.
 
+use fiord_report::energy;
 use fiord_report::table::Cell;
 use fiord_stats::Latency;
 
@@ -10,12 +11,20 @@ use super::progress::figure;
 use crate::figures::whole_run;
 use crate::step::StepResult;
 
+/// The mean of what is known; `None` if nothing is.
+pub(super) fn mean_of(known: impl Iterator<Item = f64>) -> Option<f64> {
+    let (count, sum) = known.fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
+    (count > 0.0).then(|| sum / count)
+}
+
 /// The figures of a point in the rounds of a window.
 pub(super) struct Figures {
     pub iops: f64,
     pub mib_per_s: f64,
     pub mean_ns: f64,
     pub latency: Latency,
+    /// Of those rounds in which the machine told it.
+    pub watts: Option<f64>,
 }
 
 impl Figures {
@@ -31,6 +40,7 @@ impl Figures {
             mib_per_s: mean(Measure::MibPerS),
             mean_ns: mean(Measure::MeanNs),
             latency,
+            watts: mean_of(rounds.iter().filter_map(|round| energy::watts(&round[point].report))),
         }
     }
 

@@ -54,10 +54,11 @@ impl<'r> PhaseRuns<'r> {
         let mut at = first;
         while at < results.len() && !runs.is_over {
             let end = (at + phase.points.len()).min(results.len());
-            if breaks.contains(&at) {
-                runs.continuous_from = runs.rounds.len();
-            } else if breaks.iter().any(|broken| (at..end).contains(broken)) {
+            // One within the round counts, whatever was before it.
+            if breaks.iter().any(|broken| (at + 1..end).contains(broken)) {
                 runs.continuous_from = runs.rounds.len() + 1;
+            } else if breaks.contains(&at) {
+                runs.continuous_from = runs.rounds.len();
             }
             runs.rounds.push(&results[at..end]);
             if matches!(phase.end, End::Written { .. }) {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::figures::Figures;
+use super::figures::{Figures, mean_of};
 use super::phase::{End, Measure, Point, SATURATION_FILLS};
 use super::progress::{PhaseRuns, figure};
 use super::settings::Test;
@@ -51,7 +51,10 @@ pub(super) fn in_steady_windows<'r>(runs: &PhaseRuns<'r>) -> Vec<(&'r Point, &'r
 
 /// A row for each measurement of each steady test.
 pub(super) fn rows(all: &[PhaseRuns<'_>]) -> Table {
-    let mut table = Table::new([
+    let mut rounds = all.iter().flat_map(PhaseRuns::whole_rounds).flat_map(|round| round.iter());
+    let watts =
+        rounds.any(|run| energy::watts(&run.report).is_some()).then_some(Column::new("watts", "WATTS"));
+    let columns = [
         Column::new("test", "TEST"),
         Column::new("read_percent", "READS %"),
         Column::new("block_bytes", "BLOCK"),
@@ -62,7 +65,8 @@ pub(super) fn rows(all: &[PhaseRuns<'_>]) -> Table {
         Column::new("p999_ns", "P99.9"),
         Column::new("p9999_ns", "P99.99"),
         Column::new("max_ns", "MAX"),
-    ]);
+    ];
+    let mut table = Table::new(columns.into_iter().chain(watts));
     for runs in all.iter().filter(|runs| matches!(runs.phase.end, End::Steady { .. }) && runs.is_over) {
         for (number, point) in runs.phase.points.iter().enumerate().filter(|(_, point)| !point.is_between) {
             let mut row = vec![
@@ -70,10 +74,12 @@ pub(super) fn rows(all: &[PhaseRuns<'_>]) -> Table {
                 Cell::Count(u64::from(point.reads_percent)),
                 Cell::Bytes(point.block_bytes),
             ];
-            match is_steady(runs) {
-                true => row.extend(Figures::of(runs.window_rounds(), number).cells()),
-                false => row.extend(std::iter::repeat_n(Cell::None, 7)),
+            if is_steady(runs) {
+                let figures = Figures::of(runs.window_rounds(), number);
+                row.extend(figures.cells());
+                row.extend(watts.map(|_| number_or_none(figures.watts, 2)));
             }
+            row.resize(table.columns.len(), Cell::None);
             table.rows.push(row);
         }
     }
@@ -142,6 +148,10 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
     table
 }
 
+fn number_or_none(number: Option<f64>, decimals: usize) -> Cell {
+    number.map_or(Cell::None, |number| Cell::Number(number, decimals))
+}
+
 /// The key of a figure.
 fn unit(measure: Measure) -> &'static str {
     match measure {
@@ -165,17 +175,22 @@ fn overheated(runs: &[StepResult]) -> Option<String> {
     (!words.is_empty()).then(|| words.into_iter().collect::<Vec<_>>().join(" and "))
 }
 
-/// The temperatures of the device by round, and in which rounds something was too hot; nothing of what is not known.
+/// The temperatures of the device and the power of the machine by round, and in which rounds something was too hot; nothing of
+/// what is not known.
 fn heat(runs: &PhaseRuns<'_>) -> Vec<String> {
     let rounds = runs.whole_rounds();
-    let hottest = rounds.iter().map(|round| round.iter().filter_map(temperature).max());
-    let shown: Vec<Option<i32>> = hottest.collect();
-    let mut lines = Vec::new();
-    if shown.iter().any(Option::is_some) {
-        let shown =
-            shown.iter().map(|celsius| celsius.map_or("-".to_string(), |celsius| celsius.to_string()));
-        lines.push(format!("degrees Celsius by round: {}", shown.collect::<Vec<_>>().join(", ")));
-    }
+    let line = |what: &str, of: &dyn Fn(&[StepResult]) -> Option<String>| {
+        let shown: Vec<Option<String>> = rounds.iter().map(|round| of(round)).collect();
+        let is_known = shown.iter().any(Option::is_some);
+        let shown = shown.into_iter().map(|shown| shown.unwrap_or("-".to_string()));
+        is_known.then(|| format!("{what} by round: {}", shown.collect::<Vec<_>>().join(", ")))
+    };
+    let hottest = |round: &[StepResult]| Some(round.iter().filter_map(temperature).max()?.to_string());
+    let watts = |round: &[StepResult]| {
+        Some(format!("{:.1}", mean_of(round.iter().filter_map(|run| energy::watts(&run.report)))?))
+    };
+    let lines = [line("degrees Celsius", &hottest), line("watts", &watts)];
+    let mut lines: Vec<String> = lines.into_iter().flatten().collect();
     let hot = (1..).zip(rounds).filter_map(|(round, runs)| Some(format!("{round} ({})", overheated(runs)?)));
     let hot: Vec<String> = hot.collect();
     lines.extend((!hot.is_empty()).then(|| format!("too hot in rounds: {}", hot.join(", "))));
@@ -218,10 +233,9 @@ pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
                     Cell::Number(figure(&results[number], runs.phase.measure), 1),
                     Cell::Flag(is_in_window),
                     Cell::Latency(whole.completion.running.max),
-                    temperature(&results[number])
-                        .map_or(Cell::None, |celsius| Cell::Number(f64::from(celsius), 0)),
+                    number_or_none(temperature(&results[number]).map(f64::from), 0),
                     Cell::text(overheated(&results[number..=number])),
-                    energy::watts(&results[number].report).map_or(Cell::None, |watts| Cell::Number(watts, 2)),
+                    number_or_none(energy::watts(&results[number].report), 2),
                     Cell::bytes(is_saturation(runs).then_some(written_bytes)),
                 ]);
             }

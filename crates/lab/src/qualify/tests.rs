@@ -114,6 +114,7 @@ fn temperatures_and_what_was_too_hot_are_beside_the_rounds() {
         results[5].report.findings.push(Finding::new(code, Subject::Run, "it was too hot", ""));
     }
     let result = study.result(&results, 80);
+    assert!(!result.text.contains("watts") && !result.table.csv().contains("watts"), "{}", result.text);
     assert!(result.text.contains("degrees Celsius by round: 42, -, 46, 48, 50\n"), "{}", result.text);
     assert!(
         result.text.contains("too hot in rounds: 3 (cpu-overheated and device-overheated)\n"),
@@ -123,6 +124,30 @@ fn temperatures_and_what_was_too_hot_are_beside_the_rounds() {
     let (_, rounds) = result.tables.iter().find(|(name, _)| *name == "rounds").unwrap();
     let column = rounds.columns.iter().position(|column| column.key == "overheated").unwrap();
     assert_eq!(rounds.rows.iter().filter(|row| row[column] != Cell::None).count(), 1);
+}
+
+#[test]
+fn power_is_beside_the_rounds_and_in_the_rows_where_the_machine_tells_it() {
+    let study = study(&[Test::Throughput]);
+    let mut results = Vec::new();
+    carry_on(&study, &mut results, 1 + 2 * 5, |_, _| 1000);
+    // Reads take 10 W, writes 20 W, and one round is not known.
+    for (number, run) in results.iter_mut().enumerate().skip(1).filter(|(number, _)| !(5..7).contains(number))
+    {
+        run.report.energy = vec![Default::default()];
+        run.report.energy[0].energy_uj = if number % 2 == 1 { 10_000_000 } else { 20_000_000 };
+        run.report.energy[0].elapsed_ns = 1_000_000_000;
+    }
+    let result = study.result(&results, 80);
+    assert!(result.text.contains("watts by round: 15.0, 15.0, -, 15.0, 15.0\n"), "{}", result.text);
+    let column = result.table.columns.iter().position(|column| column.key == "watts").unwrap();
+    let watts: Vec<&Cell> = result.table.rows.iter().map(|row| &row[column]).collect();
+    assert_eq!(watts, [&Cell::Number(10.0, 2), &Cell::Number(20.0, 2)]);
+    assert!(result.table.csv().starts_with("test,") && result.table.csv().contains(",watts\r\n"));
+    let (_, rounds) = result.tables.iter().find(|(name, _)| *name == "rounds").unwrap();
+    let column = rounds.columns.iter().position(|column| column.key == "watts").unwrap();
+    let known = rounds.rows.iter().filter(|row| row[column] == Cell::Number(20.0, 2)).count();
+    assert_eq!(known, 4, "{rounds:?}");
 }
 
 #[test]
@@ -141,12 +166,8 @@ fn what_is_kept_is_not_written_and_what_is_missing_is_said() {
     assert_eq!(study.precondition_blocks(), [128 << 10, 1 << 20]);
     let study = study.keeping(&found);
     assert_eq!(study.precondition_blocks(), [128 << 10]);
-    let purpose = study.purpose();
-    assert!(purpose.contains("1GiB of /data, preconditioned by run 12 (1MiB), 1 s for"), "{purpose}");
     let anew = self::study(&[Test::Throughput, Test::Latency]);
     assert_eq!((study.kept_runs(), anew.kept_runs()), (vec![(1 << 20, 12)], Vec::new()));
-    let two = anew.naming(&[(1 << 20, 12), (128 << 10, 9)]).purpose();
-    assert!(two.contains("preconditioned by run 9 (128KiB) and run 12 (1MiB), 1 s for"), "{two}");
     let lines: Vec<String> =
         study.outline().heading.iter().map(|(name, text)| format!("{name}: {text}")).collect();
     assert!(lines.contains(&"Preconditioning: 128KiB: done: there were discards since run 3".to_string()));
@@ -231,6 +252,17 @@ fn what_overwrites_at_random_is_left_out_by_name_where_zones_are_written_in_sequ
         (100_000.0 * 0.96_f64.powi(number as i32 / 8)) as u64
     });
     assert_eq!(drifting.result(&results, 80).conclusion, "iops: not steady after 25 rounds.");
+    // What a dry run shows of it beside an ordinary device: all of one, then all of the other.
+    let beside = [("/z", all), ("/o", study(&[Test::Iops]))];
+    let boxed = |(name, study): (&str, Qualify)| (name.to_string(), Box::new(study.with_all_steps()) as _);
+    let both = Several::new(beside.map(boxed).into()).unwrap();
+    let names: Vec<&str> = both.steps().iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(
+        (names.len(), names[0]),
+        (1 + 9 + 6 + 4 + 57, "/z: write saturation 0/100 128KiB"),
+        "{names:?}"
+    );
+    assert!(names[20..].iter().all(|name| name.starts_with("/o: iops")), "{names:?}");
     let refused = with(&[Test::CrossStimulus, Test::IdleRecovery]).err().unwrap();
     assert!(refused.starts_with("/data: ") && refused.contains("add iops"), "{refused}");
     let settings = Settings { sprandom: Some(0.25), ..study(&[Test::Iops]).settings };
@@ -246,6 +278,20 @@ fn the_time_of_rounds_has_two_ends_only_if_they_differ() {
     };
     assert!(time(1).starts_with("9 s of rounds, and"), "{}", time(1));
     assert!(time(10).starts_with("45 s to 1 min 30 s of rounds, and"), "{}", time(10));
+}
+
+#[test]
+fn a_round_that_was_interrupted_before_and_within_is_in_no_window() {
+    for (breaks, first) in
+        [(vec![1], Cell::None), (vec![1, 3], Cell::Count(2)), (vec![10, 12, 19], Cell::Count(3))]
+    {
+        let study = study(&[Test::Latency]).interrupted_before(breaks);
+        let mut results = Vec::new();
+        carry_on(&study, &mut results, usize::MAX, |_, _| 1000);
+        let result = study.result(&results, 80);
+        let (_, tests) = result.tables.iter().find(|(name, _)| *name == "tests").unwrap();
+        assert_eq!(tests.rows[0].last(), Some(&first));
+    }
 }
 
 #[test]

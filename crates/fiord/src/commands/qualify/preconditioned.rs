@@ -6,13 +6,12 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use fiord_host::{DeviceIdentity, WRITTEN_UNIT_BYTES, health};
-use fiord_lab::StudyTarget;
+use fiord_host::{WRITTEN_UNIT_BYTES, health};
 use fiord_lab::qualify::{Earlier, FoundDevice, Kept};
-use fiord_lab::several::is_of_several;
+use fiord_lab::{Study, StudyTarget};
 use fiord_report::path::shown;
 use fiord_report::time::iso;
-use fiord_store::{Filter, History, HistoryEntry, RunKind, RunSelector, StoreError};
+use fiord_store::{Filter, History, HistoryEntry, KeptRun, RunKind, RunSelector, StoreError};
 use fiord_sys::errno::error_text;
 use fiord_sys::procfs;
 use fiord_sys::stat::{self, InodeKind};
@@ -20,15 +19,13 @@ use fiord_sys::sysfs::Sysfs;
 
 use crate::keep;
 use crate::status::SUCCESS;
+use crate::study::resume;
 
 /// The kind of such a study in the history.
 const QUALIFY: &str = "qualify";
 
 /// Of each block size what is kept, or which evidence is missing.
 pub(super) type Found = Vec<(u64, Result<Kept, String>)>;
-
-/// Runs whose preconditioning a study kept, each with its block size.
-pub(super) type KeptRuns = Vec<(u64, i64)>;
 
 /// How many places of a device are read, and how much of each.
 const PLACES: u64 = 64;
@@ -78,28 +75,16 @@ pub(super) fn still(target: &StudyTarget, blocks: &[u64], kept: &[(u64, i64)]) -
     blocks.iter().map(of).collect()
 }
 
-/// The newest study of so many targets and these options in the history, whatever it kept: which run's preconditioning it
-/// kept, by target and block size. `purpose` is that of the study that keeps these.
+/// The runs whose preconditioning the newest study with these options on these devices kept; `None` if there is none.
 pub(super) fn kept_by_newest(
-    targets: usize,
-    purpose: impl Fn(&[KeptRuns]) -> Result<String, String>,
-) -> Result<Option<Vec<KeptRuns>>, String> {
+    study: &dyn Study,
+    targets: &[&StudyTarget],
+) -> Result<Option<Vec<KeptRun>>, String> {
     let failed = |why: StoreError| why.to_string();
     let Some(history) = History::open_existing(&keep::place()?).map_err(failed)? else { return Ok(None) };
-    let kind = RunKind::from_name(QUALIFY.to_string());
-    let all = history.list(&Filter::default()).map_err(failed)?;
-    for study in all.into_iter().filter(|study| study.facts.kind == kind) {
-        let recorded = history.kept_by(study.id).map_err(failed)?;
-        let of = |target: usize| {
-            let own = recorded.iter().filter(|kept| kept.target == target);
-            own.map(|kept| (kept.block_bytes, kept.run)).collect()
-        };
-        let kept: Vec<KeptRuns> = (0..targets).map(of).collect();
-        if study.facts.title == keep::title_of_study(QUALIFY, &purpose(&kept)?) {
-            return Ok(Some(kept));
-        }
-    }
-    Ok(None)
+    let devices = keep::identity_of_study(targets, &[]).devices;
+    let newest = resume::newest_that(&history, study, |identity| identity.devices == devices);
+    Ok(newest.map_err(failed)?.map(|(_, identity)| identity.kept))
 }
 
 /// The newest run that has preconditioned as much of this device with such blocks, or the one of this number.
@@ -110,28 +95,26 @@ fn newest(target: &StudyTarget, block_bytes: u64, run: Option<i64>) -> Result<Ea
             "the history has no complete one of this device, of such blocks and as much of it".to_string()
         }
     };
-    let identity = DeviceIdentity::of(&target.file).map_err(|error| error_text(&error))?;
     let failed = |why: StoreError| why.to_string();
     let history = History::open_existing(&keep::place()?).map_err(failed)?.ok_or_else(none)?;
     let kind = RunKind::from_name(QUALIFY.to_string());
-    let is_of_device = |entry: &HistoryEntry| {
-        let is_named = |word: &String| {
-            let place = format!(" of {word}");
-            let mut ends = entry.facts.title.split(&place).skip(1);
-            ends.any(|rest| rest.starts_with(", ") || rest.starts_with(" and "))
-        };
-        entry.facts.kind == kind && identity.words.iter().any(is_named)
-    };
+    let words = keep::device_words(&target.file);
     // After a restart a device may have the name that another had before.
     let path = keep::target(&target.file);
-    for study in history.list(&Filter::default()).map_err(failed)?.into_iter().filter(is_of_device) {
+    let all = history.list(&Filter::default()).map_err(failed)?.into_iter();
+    for study in all.filter(|study| study.facts.kind == kind) {
+        let devices = history.identity(study.id).map_err(failed)?.devices;
+        if !devices.contains(&words) {
+            continue;
+        }
         let parts = history.list(&Filter { parent: Some(study.id), ..Filter::default() }).map_err(failed)?;
-        let is_of_one_device = !is_of_several(&study.facts.title);
+        let is_of_one_device = devices.len() == 1;
         let is_done = |part: &HistoryEntry| {
             let is_here = is_of_one_device || part.facts.targets.contains(&path);
             let is_asked = run.is_none_or(|run| run == part.id);
             part.facts.exit_status == Some(SUCCESS) && is_here && is_asked
         };
+        // The report is the evidence, and the name only saves reading those of rounds.
         for part in
             parts.into_iter().filter(is_done).filter(|part| part.facts.title.contains("preconditioning"))
         {
