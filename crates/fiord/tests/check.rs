@@ -403,3 +403,36 @@ fn conditions_decide_the_status_of_runs_and_studies() {
     ran.assert_status(if document["verdict"] == "FAIL" { 4 } else { 8 });
     dir.run(&format!("{study} --fail-if=nonsense")).assert_status(1);
 }
+
+/// Memory is no disk, so that no study there has a verdict; nor is anything trimmed.
+#[test]
+fn what_a_study_cannot_tell_has_the_status_that_its_user_wants() {
+    let dir = Dir::new();
+    let _mount = need!(Mount::tmpfs(&dir, "size=80m"));
+    let image = dir.write("tmpfs/image", vec![1; 16 << 20]).canonicalize().unwrap().display().to_string();
+    let qualify = "qualify --test=throughput --class=client --rounds=1 --capacity=8M --time=20ms";
+    for study in [
+        "quick --time 1s --size 8M tmpfs".to_string(),
+        "matrix --rw randread --bs 4k --time 100ms --repeat 1 --size 8M tmpfs".to_string(),
+        "sweep --rw randread --over iodepth=1 --time 100ms --repeat 1 --size 8M --directory=tmpfs"
+            .to_string(),
+        format!("{qualify} --overwrite={image} {image}"),
+    ] {
+        let figure = "--trust=off --fail-if=trim.iops>1";
+        let is_qualify = study.starts_with("qualify");
+        for (options, of_verdict, of_condition) in
+            [("", 6, 6), ("--undecided=tell", 6, 6), ("--undecided=pass", 0, 0), ("--undecided=fail", 4, 8)]
+        {
+            let ran = dir.run(&format!("{study} --trust=on --json {options}"));
+            assert_eq!(ran.json()["verdict"], "CANNOT TELL", "{study} {options}");
+            ran.assert_status(of_verdict);
+            // Too few rounds to be steady are none that --trust is about.
+            let status = if is_qualify { of_verdict } else { of_condition };
+            let ran = dir.run(&format!("{study} --json {options} {figure}"));
+            assert_eq!(ran.json()["conditions"][0]["decision"], "undecided", "{study} {options}");
+            ran.assert_status(status);
+            assert!(ran.stderr.contains("fiord: --fail-if \"trim.iops>1\": undecided: "), "{ran:?}");
+        }
+        dir.run(&format!("{study} --undecided=maybe")).assert_status(1).assert_prints(&["tell, pass, fail"]);
+    }
+}

@@ -2,19 +2,19 @@
 //!
 //! Invariant: nothing but the device or file that `--overwrite` identifies is written.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
 use fiord_lab::qualify::window::{WINDOW_ROUNDS, Window};
-use fiord_testing::need;
+use fiord_testing::{need, skip};
 use serde_json::{Value, json};
 
 use crate::common::schema::assert_documented;
 use crate::common::study::fio_takes;
 use crate::common::{
-    Dir, LoopDevice, Mount, Ran, assert_fits_terminal, finish, fiord, helper, in_one_line, signal, start,
-    until,
+    Dir, LoopDevice, Mount, Ran, Running, assert_fits_terminal, finish, fiord, helper, in_one_line, root,
+    signal, start, until,
 };
 
 /// Two short measurements a round.
@@ -120,32 +120,55 @@ fn is_near(one: &Value, other: &Value) -> bool {
 
 /// Checks that the oracle says the same of every test of a document without interruptions, limited to so many rounds.
 pub fn assert_judged_alike(document: &Value, most: usize) {
-    let tests = document["tests"].as_array().unwrap().iter();
-    let tests: Vec<&Value> = tests.filter(|row| row["test"] != "saturation").collect();
+    let list = |list: &str| document[list].as_array().unwrap().iter();
+    let tests: Vec<&Value> = list("tests").filter(|row| row["test"] != "saturation").collect();
     let key = |row: &Value| ["test", "read_percent", "block_bytes"].map(|key| row[key].clone());
-    let series = |figure: &Value| -> Vec<f64> {
-        let own = document["rounds"].as_array().unwrap().iter().filter(|row| key(row) == key(figure));
+    let series = |figure: &&Value| -> Vec<f64> {
+        let own = list("rounds").filter(|row| key(row) == key(figure));
         own.map(|row| row["value"].as_f64().unwrap()).collect()
     };
-    // Of the client's throughput, one block size: its reads and its writes have to be steady together.
-    let question = json!([{"series": tests.iter().map(|row| series(row)).collect::<Vec<_>>(), "most": most}]);
-    let answers = need!(judged(&question));
-    for (number, test) in tests.iter().enumerate() {
-        let (rounds, window) = (&answers[0]["rounds"], &answers[0]["windows"][number]);
-        assert_eq!(test["steady"], Value::from(!rounds.is_null()), "{test}");
-        assert_eq!(test["rounds"], if rounds.is_null() { Value::from(most) } else { rounds.clone() });
-        let keys = ["mean", "excursion_percent", "slope_percent", "drift_low_percent", "drift_high_percent"];
-        for (at, key) in keys.iter().enumerate() {
-            assert!(is_near(&test[key], &window[at]), "{key}: {test} {window}");
+    // The reads and writes of a block size of the throughput have to be steady together.
+    let is_of_one = |one: &&Value, next: &&Value| {
+        [&one["test"], &one["block_bytes"]] == [&next["test"], &next["block_bytes"]]
+    };
+    let together: Vec<&[&Value]> = tests.chunk_by(is_of_one).collect();
+    let question =
+        |tests: &&[&Value]| json!({"series": tests.iter().map(series).collect::<Vec<_>>(), "most": most});
+    let answers = need!(judged(&together.iter().map(question).collect()));
+    for (tests, answer) in together.iter().zip(&answers) {
+        let rounds = &answer["rounds"];
+        for (test, window) in tests.iter().zip(answer["windows"].as_array().unwrap()) {
+            assert_eq!(test["steady"], Value::from(!rounds.is_null()), "{test}");
+            assert_eq!(test["rounds"], if rounds.is_null() { Value::from(most) } else { rounds.clone() });
+            let keys =
+                ["mean", "excursion_percent", "slope_percent", "drift_low_percent", "drift_high_percent"];
+            for (at, key) in keys.iter().enumerate() {
+                assert!(is_near(&test[key], &window[at]), "{key}: {test} {window}");
+            }
+            let is_within = (3..5).all(|end| window[end].as_f64().unwrap().abs() <= 10.0);
+            assert_eq!(test["drift_confirmed"], Value::from(is_within), "{test} {window}");
+            assert_eq!(test["window_to"].as_u64().unwrap() - test["window_from"].as_u64().unwrap(), 4);
         }
-        let is_within = (3..5).all(|end| window[end].as_f64().unwrap().abs() <= 10.0);
-        assert_eq!(test["drift_confirmed"], Value::from(is_within), "{test} {window}");
-        assert_eq!(test["window_to"].as_u64().unwrap() - test["window_from"].as_u64().unwrap(), 4);
+        let is_own = |row: &&Value| {
+            row["test"] == tests[0]["test"]
+                && (row["test"] != "throughput" || row["block_bytes"] == tests[0]["block_bytes"])
+        };
+        assert!(
+            list("rows").filter(is_own).all(|row| row["iops"].is_null() == rounds.is_null()),
+            "{document}"
+        );
     }
-    let rows = document["rows"].as_array().unwrap();
-    assert!(rows.iter().all(|row| row["iops"].is_null() == answers[0]["rounds"].is_null()), "{document}");
-    let verdict = if answers[0]["rounds"].is_null() { Value::from("CANNOT TELL") } else { Value::Null };
-    assert_eq!(document["verdict"], verdict);
+    let is_unsteady = answers.iter().any(|answer| answer["rounds"].is_null());
+    assert_eq!(document["verdict"], if is_unsteady { Value::from("CANNOT TELL") } else { Value::Null });
+}
+
+#[test]
+fn an_hour_on_memory_is_judged_alike() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/runs/2026-11-29-qualify-zram.json");
+    let document: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let steady = document["tests"].as_array().unwrap().iter().map(|test| test["steady"].as_bool());
+    assert_eq!(steady.flatten().filter(|is_steady| *is_steady).count(), 3);
+    assert_judged_alike(&document, 10);
 }
 
 /// After how many rounds fiord's definition says that a series is steady, and the figures of the last window.
@@ -511,6 +534,87 @@ fn one_pass_is_refused_on_what_is_reported_as_rotating() {
     assert!(in_one_line(&ran.assert_status(6).stdout).contains("Rotating "), "{ran:?}");
 }
 
+/// What runs in each phase of a study of all tests, in order: the beginning of the name of its job. A round of which something
+/// was measured before is that of the second job.
+const PHASES: [&str; 12] = [
+    "write-saturatio",
+    "precondition",
+    "iops-100/0-128K",
+    "precondition",
+    "throughput-0/10",
+    "precondition",
+    "latency-100/0-4",
+    "cross-stimulus-",
+    "idle-recovery-b",
+    "idle-recovery-s",
+    "idle-recovery-p",
+    "idle-recovery-a",
+];
+
+/// Kills a study as soon as it has a thread whose name begins so; returns whether it had one before it ended.
+fn is_killed_in(dir: &Dir, line: &str, phase: &str) -> bool {
+    let running = alone(dir, line).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut running = Running(running.unwrap());
+    let tasks = format!("/proc/{}/task", running.0.id());
+    let is_at = || {
+        let mut tasks = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
+        tasks.any(|task| {
+            std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.starts_with(phase))
+        })
+    };
+    let mut is_seen = false;
+    until("a phase begins", || {
+        is_seen = is_at();
+        is_seen || running.0.try_wait().unwrap().is_some()
+    });
+    let _ = running.0.kill();
+    is_seen && running.0.wait().unwrap().code().is_none()
+}
+
+/// Kills a study in all of its phases; returns in how many. One that begins and ends between two looks is missed.
+fn killed_in_all(dir: &Dir, line: &str) -> usize {
+    let is_killed = |(number, phase): &(usize, &str)| {
+        let resumed = if *number == 0 { line.to_string() } else { format!("{line} --resume") };
+        is_killed_in(dir, &resumed, phase)
+    };
+    PHASES.into_iter().enumerate().take_while(is_killed).count()
+}
+
+#[test]
+fn a_study_goes_on_after_a_kill_in_each_phase_of_each_test_and_writes_to_no_other_device() {
+    let (dir, device, identity) = need!(device());
+    let others = [need!(self::device()), need!(self::device())];
+    let bytes: Vec<u8> = (0..16_u32 << 20).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    std::fs::write(&others[0].1.path, bytes).unwrap();
+    let read = || others.each_ref().map(|(_, other, _)| std::fs::read(&other.path).unwrap());
+    let before = read();
+    let all = "saturation,iops,throughput,latency,cross-stimulus,idle-recovery";
+    let line = SHORT.replace("throughput", all);
+    let line = format!("qualify {line} --rounds 1 --trust=off --overwrite {identity} {}", device.path);
+    // What is begun anew leaves the study before it where it was.
+    let killed = (0..3).map(|_| killed_in_all(&dir, &line)).find(|count| *count == PHASES.len());
+    assert_eq!(killed, Some(PHASES.len()));
+    let resumed = format!("{line} --resume --json");
+    let mut writing = start(alone(&dir, &resumed));
+    writing.0.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    writing.0.kill().unwrap();
+    assert_eq!(finish(writing).status, None, "the document is longer than a pipe holds");
+    let document = finish(start(alone(&dir, &resumed))).assert_status(6).json();
+    assert_documented(&document, "qualify");
+    assert_eq!(document["complete"], Value::from(true));
+    let tests = document["tests"].as_array().unwrap();
+    let broken = tests.iter().filter(|test| test["interrupted_before_round"] == 2 && test["rounds"] == 2);
+    let broken: Vec<&Value> = broken.map(|test| &test["test"]).collect();
+    assert_eq!(broken, ["iops", "throughput", "throughput", "latency", "idle-recovery"], "{tests:?}");
+    let runs = |state: &Value| state["runs"].as_u64().unwrap();
+    let states: Vec<u64> = document["states"].as_array().unwrap().iter().map(runs).collect();
+    assert_eq!(states, [19, 14, 19, 14, 1, 14, 1, 14, 1, 14, 1, 14, 1]);
+    assert!(finish(start(alone(&dir, &resumed))).assert_status(1).stderr.contains("is complete"));
+    assert!(read() == before, "another device was written");
+    let data = std::fs::read(&device.path).unwrap();
+    assert!(data[8 << 20..].iter().all(|byte| *byte == 0), "only what --capacity says is written");
+}
+
 #[test]
 fn recovery_has_states_that_go_on_after_an_interruption() {
     let (dir, path) = with_file();
@@ -529,6 +633,58 @@ fn recovery_has_states_that_go_on_after_an_interruption() {
     let steady = document["tests"].as_array().unwrap();
     assert_eq!((steady.len(), &steady[0]["steady"]), (1, &Value::from(false)));
     assert!(document["rounds"].as_array().unwrap().iter().any(|row| row["state"] == "pauses of 1 ms"));
+}
+
+/// A study on a machine whose only power sensor is a battery with this power in microwatts, or without one.
+fn with_power(dir: &Dir, power_uw: Option<u32>, line: &str) -> Ran {
+    let battery = power_uw.map_or(String::new(), |power_uw| {
+        format!(
+            "cd /sys/class/power_supply && mkdir BAT0 && echo Battery >BAT0/type && echo Discharging >BAT0/status && \
+             echo {power_uw} >BAT0/power_now && cd - >/dev/null && "
+        )
+    });
+    let hide = "for class in powercap hwmon power_supply; do \
+                test ! -d /sys/class/$class || mount -t tmpfs none /sys/class/$class || exit 9; done";
+    let study = alone(dir, line);
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &format!("{hide}; {battery}exec \"$@\""), "sh"]);
+    command.arg(study.get_program()).args(study.get_args()).current_dir(dir.path());
+    command.envs(study.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    finish(start(command))
+}
+
+#[test]
+fn power_is_shown_if_the_machine_tells_it_and_nothing_if_not() {
+    need!(root());
+    if !std::path::Path::new("/sys/class/power_supply").exists() {
+        skip!("this kernel has no batteries");
+    }
+    if std::path::Path::new("/dev/ipmi0").exists() {
+        skip!("this machine's management controller tells its power");
+    }
+    let dir = Dir::new();
+    for power_uw in [Some(15_000_000), None] {
+        let ran = |more: &str| {
+            let ran = with_power(&dir, power_uw, &format!("qualify {SHORT} --trust=on --rounds 1 {more} ."));
+            ran.assert_status(6);
+            ran
+        };
+        let text = ran("").stdout;
+        assert_eq!(text.contains("watts by round: 15.0"), power_uw.is_some(), "{text}");
+        assert_eq!(text.contains("watts"), power_uw.is_some(), "{text}");
+        let csv = ran("--csv").stdout;
+        assert_eq!(csv.lines().next().unwrap().ends_with(",watts"), power_uw.is_some(), "{csv}");
+        let document = ran("--json").json();
+        assert_documented(&document, "qualify");
+        let is_it = |watts: &Value| watts.as_f64().is_some_and(|watts| (watts - 15.0).abs() < 0.01);
+        let rounds = document["rounds"].as_array().unwrap();
+        assert!(
+            rounds.len() == 2 && rounds.iter().all(|round| is_it(&round["watts"]) == power_uw.is_some()),
+            "{rounds:?}"
+        );
+        let rows = document["rows"].as_array().unwrap();
+        assert!(rows.iter().all(|row| row.get("watts").is_some() == power_uw.is_some()), "{rows:?}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use fiord_guest::{NullBlk, nvme};
+use fiord_guest::{NullBlk, ScsiDebug, nvme};
 use serde_json::Value;
 
 use crate::guest;
@@ -92,6 +92,55 @@ fn a_disk_is_qualified_by_its_serial_number_and_goes_on_after_a_kill() {
     assert_eq!(others(), before);
 }
 
+/// The option that identifies this device, as a refusal without it says.
+fn overwrite(path: &str) -> String {
+    let refused = fiord(&["qualify", "--test=iops", path]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let word = said.split("--overwrite=\"").nth(1).and_then(|rest| rest.split('"').next());
+    format!("--overwrite={}", word.unwrap_or_else(|| panic!("{said}")))
+}
+
+/// Whether nothing was written to a zone since it was reset.
+fn is_empty(zone: &String) -> bool {
+    zone.contains("zcond: 1(em)") || zone.contains("zcond: 0(nw)")
+}
+
+#[test]
+fn zoned_disks_of_nvme_and_scsi_are_qualified_in_rounds_within_their_capacity() {
+    guest!();
+    let scsi =
+        ScsiDebug::new(&["dev_size_mb=32", "zbc=managed", "zone_size_mb=4", "zone_nr_conv=1"]).unwrap();
+    // Two zones of each, the conventional one among them.
+    for (path, test, figures, capacity, written) in [
+        (nvme("zoned").expect("the machine has it"), "throughput", 2, 16 << 20, 0),
+        (scsi.path(), "latency", 1, 8 << 20, 1),
+    ] {
+        if written == 0 {
+            crate::zones::reset(&path);
+        }
+        let untouched = sectors()[1];
+        let size = format!("--capacity={capacity}");
+        let line = ["qualify", "--test", test, "--class=client", "--time=40ms", "--rounds=5", "--trust=off"];
+        let ran = fiord(&[&line[..], &["--json", &size, &overwrite(&path), &path]].concat());
+        let document: Value = serde_json::from_slice(&ran.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&ran.stderr)));
+        assert_eq!(
+            (&document["complete"], &document["target"]["size_bytes"]),
+            (&true.into(), &capacity.into()),
+            "{document}"
+        );
+        let tests = document["tests"].as_array().expect("a list");
+        assert_eq!(tests.len(), figures, "{document}");
+        for test in tests {
+            assert_eq!([&test["rounds"], &test["window_from"], &test["window_to"]], [5, 1, 5], "{test}");
+            assert!(test["mean"].as_f64() > Some(0.0), "{test}");
+        }
+        let zones = zones(&path);
+        assert!(!is_empty(&zones[written]) && zones[2..].iter().all(is_empty), "{zones:?}");
+        assert_eq!(sectors()[1], untouched, "another disk was written");
+    }
+}
+
 #[test]
 fn a_zoned_disk_gets_what_its_zones_take_and_the_rest_is_left_out_by_name() {
     guest!();
@@ -102,10 +151,7 @@ fn a_zoned_disk_gets_what_its_zones_take_and_the_rest_is_left_out_by_name() {
         NullBlk::new("beside", 16, &attributes).expect("it is made"),
     );
     let path = disk.path();
-    let refused = fiord(&["qualify", "--test=iops", &path]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    let word = said.split("--overwrite=\"").nth(1).and_then(|rest| rest.split('"').next());
-    let overwrite = format!("--overwrite={}", word.unwrap_or_else(|| panic!("{said}")));
+    let overwrite = overwrite(&path);
     for (arguments, why) in [
         (&["quick", "--size=16M"][..], "or use fiord qualify on the whole device"),
         (&["qualify", "--test=idle-recovery,cross-stimulus"], "add iops, throughput"),
@@ -116,7 +162,6 @@ fn a_zoned_disk_gets_what_its_zones_take_and_the_rest_is_left_out_by_name() {
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(refused.status.code() == Some(1) && said.contains(why), "{why}: {said}");
     }
-    let is_empty = |zone: &String| zone.contains("zcond: 1(em)") || zone.contains("zcond: 0(nw)");
     assert!(zones(&path).iter().all(is_empty), "nothing was written: {:?}", zones(&path));
     let all = ["qualify", "--test=saturation,iops,throughput,latency,cross-stimulus", "--class=client"];
     // The last zone is beyond what is used.
@@ -143,6 +188,12 @@ fn a_zoned_disk_gets_what_its_zones_take_and_the_rest_is_left_out_by_name() {
     let after = zones(&path);
     assert!(!after[1..8].iter().any(is_empty) && is_empty(&after[8]), "{after:?}");
     assert!(zones(&other.path()).iter().all(is_empty));
+    let beside =
+        ["qualify", "--test=iops", "--dry-run", &overwrite, "--overwrite=plain", &path, &self::disk()];
+    let ran = fiord(&beside);
+    let jobs = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let runs = |path: &str| jobs.matches(&format!(": {path}: iops")).count();
+    assert!(ran.status.success() && runs(&path) > 1 && runs(&self::disk()) > runs(&path), "{ran:?}");
     let again =
         fiord(&["qualify", "--test=latency", "--keep-preconditioning", "--dry-run", &overwrite, &path]);
     assert!(String::from_utf8_lossy(&again.stdout).contains("loops=2"), "{again:?}");
