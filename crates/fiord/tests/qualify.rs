@@ -5,6 +5,7 @@
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use fiord_lab::qualify::window::{WINDOW_ROUNDS, Window};
 use fiord_testing::{need, skip};
@@ -13,8 +14,8 @@ use serde_json::{Value, json};
 use crate::common::schema::assert_documented;
 use crate::common::study::fio_takes;
 use crate::common::{
-    Dir, LoopDevice, Mount, Ran, Running, assert_fits_terminal, finish, fiord, helper, in_one_line, root,
-    signal, start, until,
+    Dir, LoopDevice, Mount, Ran, Running, TIMEOUT, assert_fits_terminal, finish, fiord, helper, in_one_line,
+    root, signal, start, until,
 };
 
 /// Two short measurements a round.
@@ -562,11 +563,13 @@ fn is_killed_in(dir: &Dir, line: &str, phase: &str) -> bool {
             std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.starts_with(phase))
         })
     };
-    let mut is_seen = false;
-    until("a phase begins", || {
+    // A round of the IOPS has 56 runs, which take minutes on a machine that has much else to do.
+    let (mut is_seen, end) = (false, Instant::now() + 4 * TIMEOUT);
+    while !is_seen && running.0.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < end, "waited in vain until {phase} begins");
+        std::thread::park_timeout(Duration::from_millis(2));
         is_seen = is_at();
-        is_seen || running.0.try_wait().unwrap().is_some()
-    });
+    }
     let _ = running.0.kill();
     is_seen && running.0.wait().unwrap().code().is_none()
 }
