@@ -13,6 +13,7 @@ use crate::pattern::{Mix, READ, WRITE};
 use crate::place::{Where, fit};
 use crate::sizes::{self, Sizes};
 use crate::stream::{KINDS, Stream};
+use crate::syncs;
 use crate::timing;
 use crate::touched::Sampling;
 use crate::track::Track;
@@ -192,7 +193,7 @@ impl Part<'_> {
         if is_random {
             self.place(&region, &sizes, &mut add);
         }
-        self.syncs(&mut add);
+        syncs::add(stream, mix, &mut add);
         timing::add(stream, mix, &mut add);
         Section { name, stream: at, about: self.about(origin), options }
     }
@@ -376,27 +377,6 @@ impl Part<'_> {
                 let why = "some parts are touched more often than others: percent of accesses / of the size";
                 add("random_distribution", format!("zoned:{value}"), why.to_string());
             }
-        }
-    }
-
-    fn syncs(&self, add: &mut dyn FnMut(&'static str, String, String)) {
-        if !self.mix.kinds().contains(&WRITE) {
-            return;
-        }
-        let writes = self.stream.tracks[WRITE].ios;
-        let options =
-            [("fsync", "fsync"), ("fdatasync", "fdatasync"), ("sync_file_range", "sync_file_range")];
-        for ((name, call), syncs) in options.into_iter().zip(&self.stream.syncs) {
-            let Some((every, is_usual)) = syncs.writes(writes) else { continue };
-            let count = syncs.count;
-            if count == 1 && every == writes && writes > 1 && name == "fsync" {
-                add("end_fsync", "1".to_string(), "one fsync, after the last write".to_string());
-                continue;
-            }
-            let how = if is_usual { "most often" } else { "on the average, not evenly:" };
-            let value = if name == "sync_file_range" { format!("write:{every}") } else { every.to_string() };
-            let after = if every == 1 { "each write".to_string() } else { format!("{every} writes") };
-            add(name, value, format!("{count} calls of {call}, {how} after {after}"));
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod pattern;
 pub mod place;
 pub mod sizes;
 pub mod stream;
+pub mod syncs;
 pub mod timing;
 pub mod touched;
 pub mod track;

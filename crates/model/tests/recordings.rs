@@ -6,8 +6,12 @@ use fiord_model::choose::{Origin, job_file};
 use fiord_model::jobfile::JobFile;
 use fiord_model::measure::Measurement;
 use fiord_model::stream::Told;
-use fiord_model::{CallKind, FileName, OpenFlags};
+use fiord_model::{CallKind, FileName, OpenFlags, own};
+use fiord_plan::{EngineDescriptor, EngineName, Engines, Queueing};
 use fiord_trace::Entry;
+
+const ENGINES: Engines =
+    Engines(&[&EngineDescriptor::of(EngineName::Sync, "for tests", Queueing::Synchronous)]);
 
 /// A call: when it began, how long it took, its thread, its file, which, and its range.
 type Call = (u64, u64, u32, u32, CallKind, u64, u64);
@@ -98,4 +102,27 @@ fn syncs_are_not_left_out_with_small_files_nor_with_threads_that_only_sync() {
     assert_eq!(values(&model, "filename").len(), 21, "{}", model.text());
     assert_eq!(values(&model, "fsync").len() + values(&model, "end_fsync").len(), 20);
     assert_eq!(values(&model, "fdatasync"), ["5000"]);
+}
+
+#[test]
+fn small_files_are_synchronized_as_often_as_was_seen() {
+    // As RocksDB does it: a log in pieces, of which each is sent to the disk, and small files that are synchronized once.
+    let mut calls = Vec::new();
+    let mut at_ns = 0;
+    for file in 0..12 {
+        let writes = 1 + u64::from(file) % 4;
+        for write in 0..writes {
+            at_ns += 1_000_000;
+            calls.push((at_ns, 1000, 7, file, CallKind::Write, write * 4096, 4096));
+            if write + 1 == writes {
+                calls.push((at_ns + 2000, 1000, 7, file, CallKind::SyncFileRange, 0, 4096));
+                calls.push((at_ns + 4000, 1000, 7, file, CallKind::Fdatasync, 0, 0));
+            }
+        }
+    }
+    let model = modelled(&calls);
+    let made = own::measure(&model, ENGINES, 1000).expect("a job file that can be planned");
+    let syncs: u64 = made.streams().iter().flat_map(|one| &one.syncs).map(|one| one.count).sum();
+    // Of a file that is written once a job can only make one.
+    assert_eq!(syncs, 24 - 3, "{}", model.text());
 }
