@@ -272,9 +272,50 @@ fn how_the_command_ended_is_told() {
 }
 
 #[test]
+fn a_model_is_run_beside_its_recording_and_leaves_nothing() {
+    need!(recordable());
+    let dir = Dir::new();
+    fs::create_dir(dir.join("place")).unwrap();
+    dir.write("data", vec![1; 4 << 20]);
+    // What is there of that name is not the model's.
+    dir.write("place/data.model", "mine");
+    let job = "--name=a --ioengine=psync --rw=randrw --bs=4k --filename=data --size=4m --fdatasync=8 --norandommap";
+    let fiord = env!("CARGO_BIN_EXE_fiord");
+    run(dir.path(), &format!("record -o r -- {fiord} {job} --output=report")).assert_success();
+    let verified = run(dir.path(), "model r --verify=place --json").assert_success().json();
+    assert_documented(&verified, "model");
+    let figures = verified["as_run"].as_array().unwrap();
+    let figure = |name: &str| figures.iter().find(|one| one["figure"] == name).unwrap_or_else(|| panic!("{verified:#}"));
+    for name in ["reads", "writes", "read bytes", "write bytes", "datasync calls"] {
+        let is = ["trace", "run", "model"].map(|side| figure(name)[side].as_f64().unwrap());
+        assert!(is[1] > 0.0 && (is[1] - is[2]).abs() <= is[2] / 50.0 + 1.0, "{name}: {is:?}");
+        assert_eq!(figure(name)["verdict"], "close", "{name}: {is:?}");
+    }
+    for name in ["reads a second", "p50 of write latency", "p99 of read latency", "p50 of datasync latency"] {
+        assert!(figure(name)["run"].as_f64().unwrap() > 0.0 && figure(name)["model"].is_null(), "{name}");
+    }
+    let sentence = verified["as_run_sentence"].as_str().unwrap();
+    assert!(sentence.starts_with("Close: ") || sentence.contains("in the model as run ("), "{sentence}");
+    let left: Vec<_> = fs::read_dir(dir.join("place")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["data.model"]);
+    assert_eq!(fs::read(dir.join("place/data.model")).unwrap(), b"mine");
+    let text = run(dir.path(), "model r -o app.fio --verify=place").assert_success().stdout.clone();
+    assert_fits_terminal(&text);
+    assert!(text.contains("AS RUN"), "{text}");
+    let nowhere = run(dir.path(), "model r -o app.fio --verify=nowhere");
+    assert_eq!(nowhere.status, Some(1), "{}", nowhere.stderr);
+    assert!(nowhere.stderr.contains("name a directory to run the model in"), "{}", nowhere.stderr);
+}
+
+#[test]
 fn without_privileges_it_says_what_to_do() {
     let (dir, binary) = need!(public(&std::env::temp_dir()));
     let ran = as_ordinary_user(&dir, &binary, "record -o r -- true");
     assert!(ran.assert_status(1).stderr.contains("run as root"), "{ran:?}");
     assert_fits_terminal(&ran.stdout);
+    // A model is then compared by calculation alone.
+    dir.write("t", "fio version 3 iolog\n0 f add\n1 f read 0 4096\n2 f read 4096 4096\n");
+    as_ordinary_user(&dir, &binary, "model t").assert_success();
+    let ran = as_ordinary_user(&dir, &binary, "model t --verify=.");
+    assert!(ran.assert_status(1).stderr.contains("or leave out --verify"), "{ran:?}");
 }

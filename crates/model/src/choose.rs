@@ -189,11 +189,11 @@ impl Part<'_> {
         self.order(&percents, is_random, &mut add);
         sizes::add(&sizes, mix, &mut add);
         self.grain(is_random, &sizes, &mut add);
-        self.extent(&region, &mut add);
+        self.extent(&region, self.is_counted(&sizes), &mut add);
         if is_random {
             self.place(&region, &sizes, &mut add);
         }
-        syncs::add(stream, mix, &mut add);
+        syncs::add(stream, mix, self.passes(&region), &mut add);
         timing::add(stream, mix, &mut add);
         Section { name, stream: at, about: self.about(origin), options }
     }
@@ -315,12 +315,34 @@ impl Part<'_> {
         }
     }
 
-    fn extent(&self, region: &Region, add: &mut dyn FnMut(&'static str, String, String)) {
+    /// Bytes of all I/Os.
+    fn moved_bytes(&self) -> u64 {
+        self.tracks().fold(0, |sum, (_, track)| sum.saturating_add(track.bytes))
+    }
+
+    fn all_files_bytes(&self) -> u64 {
+        self.stream.other_files_bytes.saturating_add(self.stream.end_bytes())
+    }
+
+    /// How often the job goes through its files: `io_size` by `size`.
+    fn passes(&self, region: &Region) -> u64 {
+        let size = if self.stream.files > 1 { self.all_files_bytes() } else { region.length_bytes };
+        self.moved_bytes().div_ceil(size.max(1)).max(1)
+    }
+
+    /// Whether its I/Os are counted, and not their bytes: of sizes that are drawn as many bytes may be many more I/Os, each of
+    /// which counts for the next synchronization.
+    fn is_counted(&self, sizes: &[Sizes]) -> bool {
+        let is_drawn = sizes.iter().any(|sizes| sizes.shares.len() > 1);
+        let is_synced = self.stream.syncs.iter().any(|syncs| syncs.count > 0);
+        is_drawn && is_synced && self.mix.kinds().contains(&WRITE) && self.stream.files == 1
+    }
+
+    fn extent(&self, region: &Region, is_counted: bool, add: &mut dyn FnMut(&'static str, String, String)) {
         let Region { begin_bytes, length_bytes } = *region;
-        let moved: u64 = self.tracks().fold(0, |sum, (_, track)| sum.saturating_add(track.bytes));
+        let moved = self.moved_bytes();
         if self.stream.files > 1 {
-            let all = self.stream.other_files_bytes.saturating_add(self.stream.end_bytes());
-            add("size", bytes(all), "the lengths of all files that were touched".to_string());
+            add("size", bytes(self.all_files_bytes()), "the lengths of all files that were touched".to_string());
             return add("io_size", bytes(moved), "bytes of all I/Os".to_string());
         }
         if begin_bytes > 0 {
@@ -332,7 +354,11 @@ impl Part<'_> {
             false => "to the end of what was touched, rounded up: the last block is seldom seen".to_string(),
         };
         add("size", bytes(length_bytes), why);
-        if moved != length_bytes {
+        if is_counted {
+            let ios: u64 = self.tracks().map(|(_, track)| track.ios).sum();
+            add("number_ios", ios.to_string(), "its I/Os; sizes are drawn, and so are their bytes".to_string());
+            add("io_size", bytes(moved.saturating_mul(2)), "more than that, so that bytes do not end it".to_string());
+        } else if moved != length_bytes {
             add("io_size", bytes(moved), "bytes of all I/Os".to_string());
         }
     }

@@ -86,7 +86,12 @@ fn rounded(value: u64, bits: u32) -> u64 {
 
 /// A value to a quarter of an octave: what differs less is the same to those who compare.
 pub fn quarter_octave(value: u64) -> u64 {
-    let bits = value.checked_ilog2().unwrap_or(0).saturating_sub(2);
+    octave_part(value, 2)
+}
+
+/// A value to a part of an octave, of which there are two to the power of `parts_log2`.
+pub fn octave_part(value: u64, parts_log2: u32) -> u64 {
+    let bits = value.checked_ilog2().unwrap_or(0).saturating_sub(parts_log2);
     value >> bits << bits
 }
 
@@ -113,5 +118,6 @@ mod tests {
         assert_eq!((counted.quantile(0.75), counted.quantile(0.76), counted.mean()), (4, 8, 5.0));
         assert_eq!(counted.mode(), Some((4, 0.75)));
         assert_eq!([7, 9, 1000].map(quarter_octave), [7, 8, 896]);
+        assert_eq!([31, 65, 1000].map(|value| octave_part(value, 5)), [31, 64, 992]);
     }
 }

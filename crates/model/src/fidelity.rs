@@ -5,6 +5,7 @@
 
 use fiord_report::table::{Cell, Column, Table};
 
+use crate::counted::Counted;
 use crate::measure::Measurement;
 use crate::stream::{KINDS, SYNCS, Stream};
 
@@ -13,6 +14,7 @@ use crate::stream::{KINDS, SYNCS, Stream};
 enum Unit {
     Count,
     Bytes,
+    Rate,
     Percent,
     Ns,
     Ratio,
@@ -23,7 +25,7 @@ impl Unit {
         match self {
             Unit::Count => Cell::Count(value.round() as u64),
             Unit::Bytes => Cell::Bytes(value.round() as u64),
-            Unit::Percent => Cell::Number(value, 1),
+            Unit::Percent | Unit::Rate => Cell::Number(value, 1),
             Unit::Ns => Cell::Latency(value.round() as u64),
             Unit::Ratio => Cell::Number(value, 2),
         }
@@ -66,9 +68,12 @@ pub struct Figure {
     pub name: String,
     /// In the trace.
     pub trace: f64,
-    /// In the model.
+    /// In the model, or the model as run.
     pub model: f64,
-    /// How much it deviates: percent of the trace's, or the difference of percents and ratios.
+    /// Of a figure of the model as run: that of its operations, where these tell it.
+    pub calculated: Option<f64>,
+    /// How much it deviates: percent of the trace's, or the difference of percents and ratios; of latencies, by how many
+    /// percent the longer is longer.
     pub deviation: f64,
     /// How much it may.
     pub limit: f64,
@@ -113,12 +118,17 @@ const GAP_LIMIT: f64 = 10.0;
 /// Of bursts, whose I/Os take no time in the model.
 const BURST_GAP_LIMIT: f64 = 35.0;
 const VARIATION_LIMIT: f64 = 0.3;
+const RATE_LIMIT: f64 = 10.0;
+/// Of latencies, a quantile is compared with its limit if there are so many of them.
+const LATENCIES: [(&str, f64, f64, u64); 2] = [("p50", 0.5, 25.0, 10), ("p99", 0.99, 50.0, 200)];
 
 /// The comparison of a trace with its model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fidelity {
     /// Its figures: those of all streams, then stream by stream.
     pub figures: Vec<Figure>,
+    /// What is compared with the trace.
+    of: &'static str,
 }
 
 impl Fidelity {
@@ -157,7 +167,33 @@ impl Fidelity {
             let none = Stream::new(stream.identity);
             figures.of_stream((stream, trace), (modelled.unwrap_or(&none), model));
         }
-        Fidelity { figures: figures.list }
+        Fidelity { figures: figures.list, of: "model" }
+    }
+
+    /// Compares a trace with the recording of its model, as far as both tell it, beside the model's operations.
+    pub fn as_run(trace: &Measurement, model: &Measurement, run: &Measurement) -> Fidelity {
+        let mut figures = Figures::default();
+        let sides = [trace, run, model].map(observed);
+        let [trace, run, model] = &sides;
+        for ((was, is), calculated) in trace.iter().zip(run).zip(model) {
+            let Observed { name, unit, limit, .. } = was;
+            let before = figures.list.len();
+            match (was.value, is.value) {
+                (Some(was), Some(is)) => figures.add(name, *unit, (was, is), *limit, 0.0),
+                // Nothing of a kind is a figure, unlike a latency that one does not tell.
+                (Some(was), None) if *unit != Unit::Ns => figures.add(name, *unit, (was, 0.0), *limit, 0.0),
+                _ => {}
+            }
+            for figure in &mut figures.list[before..] {
+                // Rates and latencies of operations that are not run are none.
+                figure.calculated = calculated.value.filter(|_| !was.is_timed);
+                if *unit == Unit::Ns {
+                    let (least, most) = (figure.trace.min(figure.model), figure.trace.max(figure.model));
+                    figure.deviation = ((most / least.max(1.0) - 1.0) * 100.0).min(1e6);
+                }
+            }
+        }
+        Fidelity { figures: figures.list, of: "model as run" }
     }
 
     /// Whether no figure deviates by more than it may.
@@ -181,17 +217,18 @@ impl Fidelity {
             stream => format!(" of {stream}"),
         };
         let figures = format!(
-            "{}{of}: {} in the trace, {} in the model ({})",
+            "{}{of}: {} in the trace, {} in the {} ({})",
             worst.name,
             worst.unit.cell(worst.trace).shown(),
             worst.unit.cell(worst.model).shown(),
+            self.of,
             worst.shown_deviation()
         );
         let all = self.figures.len();
         let count = |verdict| self.figures.iter().filter(|figure| figure.verdict() == verdict).count();
         match (count(Verdict::Far), count(Verdict::TooFew)) {
             (0, 0) if worst.deviation == 0.0 => {
-                "Close: the model's operations have the same figures.".to_string()
+                format!("Close: the {} has the same figures.", self.of)
             }
             (0, 0) => format!("Close: the largest deviation is in {figures}."),
             (0, few) => format!(
@@ -230,6 +267,82 @@ impl Fidelity {
         }));
         table
     }
+
+    /// The figures of the model as run as a table.
+    pub fn run_table(&self) -> Table {
+        let columns = [
+            Column::new("figure", "FIGURE"),
+            Column::new("trace", "TRACE"),
+            Column::new("model", "MODEL"),
+            Column::new("run", "AS RUN"),
+            Column::new("deviation", "DEVIATION"),
+            Column::new("limit", "MAY"),
+            Column::new("verdict", "VERDICT"),
+        ];
+        let mut table = Table::new(columns);
+        table.rows.extend(self.figures.iter().map(|figure| {
+            vec![
+                Cell::Text(figure.name.clone()),
+                figure.unit.cell(figure.trace),
+                figure.calculated.map_or(Cell::None, |calculated| figure.unit.cell(calculated)),
+                figure.unit.cell(figure.model),
+                Cell::Formatted(figure.shown_deviation(), figure.deviation),
+                Cell::Number(figure.limit, 1),
+                Cell::Text(figure.verdict().name().to_string()),
+            ]
+        }));
+        table
+    }
+}
+
+/// What is seen of all streams together, whether they are of a trace or of a run.
+struct Observed {
+    name: String,
+    unit: Unit,
+    limit: f64,
+    /// Whether it is of times.
+    is_timed: bool,
+    value: Option<f64>,
+}
+
+/// The figures of all kinds, in an order that is always the same.
+fn observed(of: &Measurement) -> Vec<Observed> {
+    let mut all = Vec::new();
+    let mut add = |name: String, unit, limit, is_timed, value: Option<f64>| {
+        all.push(Observed { name, unit, limit, is_timed, value });
+    };
+    let used = || of.streams().iter().filter(|stream| stream.ios() > 0);
+    let sum = |figure: &dyn Fn(&Stream) -> u64| of.streams().iter().map(figure).sum::<u64>();
+    let begin_ns = used().map(|stream| stream.all_arrivals.first_ns()).min().unwrap_or(0);
+    let ends = used().map(|stream| stream.all_arrivals.first_ns().saturating_add(stream.all_arrivals.span_ns()));
+    let span_s = (ends.max().unwrap_or(0).saturating_sub(begin_ns)) as f64 / 1e9;
+    for (at, kind) in KINDS.into_iter().chain(SYNCS).enumerate() {
+        let word = kind.word();
+        if at < KINDS.len() {
+            let ios = sum(&|stream| stream.tracks[at].ios);
+            let bytes = sum(&|stream| stream.tracks[at].bytes) as f64;
+            let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 * 100.0 / whole as f64);
+            let followed = |stream: &Stream| stream.tracks[at].ios.saturating_sub(1);
+            let sequential = |stream: &Stream| stream.tracks[at].sequential_share().unwrap_or(0.0);
+            let in_order = sum(&|stream| (sequential(stream) * followed(stream) as f64).round() as u64);
+            add(format!("{word}s"), Unit::Count, COUNT_LIMIT, false, Some(ios as f64));
+            add(format!("{word} bytes"), Unit::Bytes, COUNT_LIMIT, false, Some(bytes));
+            let rate = (ios > 1 && span_s > 0.0).then(|| ios as f64 / span_s);
+            add(format!("{word}s a second"), Unit::Rate, RATE_LIMIT, true, rate);
+            let percent = share(in_order, sum(&followed));
+            add(format!("sequential {word}s, %"), Unit::Percent, SEQUENTIAL_POINTS, false, percent);
+        } else {
+            let calls = sum(&|stream| stream.syncs[at - KINDS.len()].count);
+            add(format!("{word} calls"), Unit::Count, COUNT_LIMIT, false, Some(calls as f64));
+        }
+        let mut durations = Counted::default();
+        of.streams().iter().for_each(|stream| durations.absorb(&stream.durations[at]));
+        for (quantile, share, limit, needed) in LATENCIES {
+            let ns = (durations.total() >= needed).then(|| durations.quantile(share) as f64);
+            add(format!("{quantile} of {word} latency"), Unit::Ns, limit, true, ns.filter(|ns| *ns > 0.0));
+        }
+    }
+    all
 }
 
 #[derive(Default)]
@@ -251,7 +364,8 @@ impl Figures {
             false => (difference * 100.0 / trace.max(1.0)).min(1e6),
         };
         let (stream, name) = (self.stream.clone(), name.to_string());
-        self.list.push(Figure { stream, name, trace, model, deviation, limit, chance, unit });
+        let calculated = None;
+        self.list.push(Figure { stream, name, trace, model, calculated, deviation, limit, chance, unit });
     }
 
     /// A count, which chance may change by two deviations.
@@ -331,7 +445,7 @@ mod tests {
         for (unit, trace, model, chance) in of {
             figures.add("reads", *unit, (*trace, *model), COUNT_LIMIT, *chance);
         }
-        Fidelity { figures: figures.list }
+        Fidelity { figures: figures.list, of: "model" }
     }
 
     #[test]
@@ -355,5 +469,30 @@ mod tests {
         let verdicts: Vec<Verdict> = missing.figures.iter().map(Figure::verdict).collect();
         assert_eq!(verdicts, [Verdict::Far, Verdict::TooFew]);
         assert_eq!(missing.worst(), Some(&missing.figures[0]));
+    }
+
+    #[test]
+    fn a_run_is_compared_by_what_was_seen_of_both() {
+        use fiord_trace::{CallKind, Entry, EntryKind, OpenFlags};
+        let measured = |every_ns: u64, duration_ns: u64, ios: u64| {
+            let mut measured = Measurement::default();
+            for number in 0..ios {
+                let (kind, length_bytes) = (EntryKind::Read, 4096);
+                let entry = Entry { at_ns: number * every_ns, file: 0, kind, offset_bytes: number * 4096, length_bytes };
+                let call = Some((CallKind::Pread, OpenFlags::default())).filter(|_| duration_ns > 0);
+                measured.add(&entry, &crate::stream::Told { duration_ns, call, ..Default::default() });
+            }
+            measured
+        };
+        let (trace, model) = (measured(1_000_000, 90_000, 1000), measured(0, 0, 1000));
+        let near = Fidelity::as_run(&trace, &model, &measured(1_050_000, 80_000, 1000));
+        assert!(near.is_close(), "{near:?}");
+        let far = Fidelity::as_run(&trace, &model, &measured(1_200_000, 200_000, 1000));
+        let names: Vec<&str> = far.figures.iter().filter(|one| one.verdict() == Verdict::Far).map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["reads a second", "p50 of read latency", "p99 of read latency"]);
+        assert_eq!(far.worst().map(|worst| worst.name.as_str()), Some("p50 of read latency"));
+        assert!(far.sentence().contains("in the model as run"), "{}", far.sentence());
+        let calculated = |name: &str| far.figures.iter().find(|one| one.name == name).and_then(|one| one.calculated);
+        assert_eq!((calculated("reads"), calculated("reads a second")), (Some(1000.0), None));
     }
 }

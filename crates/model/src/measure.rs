@@ -103,7 +103,9 @@ impl Measurement {
                 .filter(|most| most.tracks[WRITE].ios > 0)
             {
                 Some(writer) => {
-                    writer.syncs.iter_mut().zip(&one.syncs).for_each(|(mine, other)| mine.absorb(other))
+                    writer.syncs.iter_mut().zip(&one.syncs).for_each(|(mine, other)| mine.absorb(other));
+                    let durations = writer.durations.iter_mut().zip(&one.durations);
+                    durations.for_each(|(mine, other)| mine.absorb(other));
                 }
                 None => writers.push(one),
             }

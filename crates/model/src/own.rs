@@ -87,16 +87,19 @@ fn operations(job: &Job, operations_max: u64, mut add: impl FnMut(u64, &Op)) -> 
     let mut left = operations_max;
     while left > 0 {
         batch.clear();
-        if stream.fill(&mut batch, BATCH.min(left as usize)) == 0 {
-            break;
+        if stream.fill_pass(&mut batch, BATCH.min(left as usize)) > 0 {
+            left -= batch.len() as u64;
+            batch.iter().for_each(|op| add(clock.next(op.action), op));
+            continue;
         }
-        left -= batch.len() as u64;
-        batch.iter().for_each(|op| add(clock.next(op.action), op));
-    }
-    if job.files.end_fsync {
-        for file in 0..job.files.list.len() as u32 {
-            let op = Op::new(Action::Sync, file, 0, 0);
-            add(clock.next(op.action), &op);
+        if job.files.end_fsync && job.files.writable {
+            for file in 0..job.files.list.len() as u32 {
+                let op = Op::new(Action::Sync, file, 0, 0);
+                add(clock.next(op.action), &op);
+            }
+        }
+        if !stream.begin_next_pass() {
+            break;
         }
     }
     Ok(())

@@ -5,7 +5,7 @@
 use fiord_trace::{CallKind, Entry, EntryKind, OpenFlags};
 
 use crate::arrivals::Arrivals;
-use crate::counted::Counted;
+use crate::counted::{Counted, octave_part};
 use crate::touched::{Sampling, Touched};
 use crate::track::Track;
 
@@ -14,6 +14,11 @@ pub const KINDS: [EntryKind; 3] = [EntryKind::Read, EntryKind::Write, EntryKind:
 
 /// Kinds that synchronize.
 pub const SYNCS: [EntryKind; 3] = [EntryKind::Sync, EntryKind::DataSync, EntryKind::RangeSync];
+
+/// Kinds of operations: those of [`KINDS`], then those of [`SYNCS`].
+const ALL_KINDS: usize = KINDS.len() + SYNCS.len();
+/// Durations are known to a 32nd of an octave.
+const DURATION_PARTS_LOG2: u32 = 5;
 
 /// How far the number of synchronizations may be from that of the trace, where most of them come after as many writes.
 const NEAR_SHARE: f64 = 0.03;
@@ -109,6 +114,8 @@ pub struct Stream {
     pub depths: Counted,
     /// Time in calls, where the trace tells it.
     pub busy_ns: u64,
+    /// How long its operations took in nanoseconds, where the trace tells it: of [`KINDS`], then of [`SYNCS`].
+    pub durations: [Counted; ALL_KINDS],
     /// Calls of each kind, in the order of [`CallKind::ALL`], where the trace tells it.
     pub calls: [u64; CallKind::ALL.len()],
     last_transfer: Option<EntryKind>,
@@ -131,6 +138,7 @@ impl Stream {
             rewritten_trims: 0,
             depths: Counted::default(),
             busy_ns: 0,
+            durations: Default::default(),
             calls: [0; CallKind::ALL.len()],
             last_transfer: None,
             last_trim: None,
@@ -142,6 +150,9 @@ impl Stream {
         if let Some((call, _)) = told.call {
             self.calls[call as usize] += 1;
             self.busy_ns = self.busy_ns.saturating_add(told.duration_ns);
+            if let Some(kind) = KINDS.iter().chain(&SYNCS).position(|kind| *kind == entry.kind) {
+                self.durations[kind].add(octave_part(told.duration_ns, DURATION_PARTS_LOG2));
+            }
         }
         if let Some(sync) = SYNCS.iter().position(|kind| *kind == entry.kind) {
             let writes = self.tracks[1].ios;
@@ -214,6 +225,7 @@ impl Stream {
             self.arrivals[kind].absorb(&other.arrivals[kind]);
         }
         self.all_arrivals.absorb(&other.all_arrivals);
+        self.durations.iter_mut().zip(&other.durations).for_each(|(mine, other)| mine.absorb(other));
         self.calls.iter_mut().zip(other.calls).for_each(|(sum, calls)| *sum += calls);
         self.switches += other.switches;
         self.rewritten_trims += other.rewritten_trims;

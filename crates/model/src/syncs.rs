@@ -20,7 +20,7 @@ const TRIED: usize = 5;
 struct Choice {
     /// After how many writes each kind comes; 0 for never.
     every: [u64; 3],
-    /// Synchronizations of `end_fsync`, one for each file; 0 without it.
+    /// Synchronizations of `end_fsync`, one for each file at the end of each pass; 0 without it.
     at_end: u64,
 }
 
@@ -33,7 +33,7 @@ impl Choice {
             (common(sync, data), common(sync, range), common(data, range));
         let all = common(sync_data, range);
         [
-            times(sync) + self.at_end,
+            times(sync).saturating_add(self.at_end),
             times(data) - times(sync_data),
             times(range) + times(all) - times(sync_range) - times(data_range),
         ]
@@ -45,14 +45,15 @@ impl Choice {
             Some(made.abs_diff(seen)).filter(|off| *off > seen / NEAR_PART).unwrap_or(0)
         };
         let made = self.made(followed);
-        let each = made.iter().zip(seen).map(|(made, seen)| off(*made, seen)).sum();
-        (off(made.iter().sum(), seen.iter().sum()), each)
+        let each = made.iter().zip(seen).map(|(made, seen)| off(*made, seen)).fold(0, u64::saturating_add);
+        let sum = |counts: [u64; 3]| counts.into_iter().fold(0, u64::saturating_add);
+        (off(sum(made), sum(seen)), each)
     }
 
     /// The one with the least error. What is usual comes first, and stays if no other is better.
-    fn of(writes: u64, followed: u64, files: u64, seen: [u64; 3], usual: [u64; 3]) -> Choice {
+    fn of(writes: u64, followed: u64, at_ends: u64, seen: [u64; 3], usual: [u64; 3]) -> Choice {
         let is_last = seen[0] == 1 && usual[0] == writes;
-        let ends = if is_last { [files, 0] } else { [0, files] };
+        let ends = if is_last { [at_ends, 0] } else { [0, at_ends] };
         let tried = [0, 1, 2].map(|kind| {
             let Some(mean) = writes.checked_div(seen[kind]) else { return [0; TRIED] };
             let first = if kind == 0 && is_last { 0 } else { usual[kind] };
@@ -80,8 +81,8 @@ fn common(left: u64, right: u64) -> u64 {
     if left == 0 || right == 0 { 0 } else { (left / divisor(left, right)).saturating_mul(right) }
 }
 
-/// Adds the options by which a section synchronizes.
-pub(crate) fn add(stream: &Stream, mix: Mix, add: &mut dyn FnMut(&'static str, String, String)) {
+/// Adds the options by which a section synchronizes that goes through its files so many times.
+pub(crate) fn add(stream: &Stream, mix: Mix, passes: u64, add: &mut dyn FnMut(&'static str, String, String)) {
     let (reads, writes) = (&stream.tracks[READ], stream.tracks[WRITE].ios);
     let seen = stream.syncs.each_ref().map(|syncs| syncs.count);
     if !mix.kinds().contains(&WRITE) || writes == 0 || seen == [0; 3] {
@@ -90,7 +91,8 @@ pub(crate) fn add(stream: &Stream, mix: Mix, add: &mut dyn FnMut(&'static str, S
     let ends_reading = mix == Mix::ReadsAndWrites && reads.last > stream.tracks[WRITE].last;
     let followed = if ends_reading { writes } else { writes - 1 };
     let told = stream.syncs.each_ref().map(|syncs| syncs.writes(writes).unwrap_or((0, true)));
-    let chosen = Choice::of(writes, followed, stream.files, seen, told.map(|(every, _)| every));
+    let at_ends = stream.files.saturating_mul(passes);
+    let chosen = Choice::of(writes, followed, at_ends, seen, told.map(|(every, _)| every));
     let each = OPTIONS.into_iter().zip(seen).zip(told).zip(chosen.every);
     for ((((name, call), count), (usual, is_most)), every) in each.filter(|(_, every)| *every > 0) {
         let how = match every == usual {

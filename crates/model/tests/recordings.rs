@@ -126,3 +126,34 @@ fn small_files_are_synchronized_as_often_as_was_seen() {
     // Of a file that is written once a job can only make one.
     assert_eq!(syncs, 24 - 3, "{}", model.text());
 }
+
+#[test]
+fn a_file_that_is_replaced_is_synchronized_each_time() {
+    // A database that is opened twice.
+    let write = |at_ns| (at_ns, 1000, 7, 0, CallKind::Write, 0, 36);
+    let sync = |at_ns| (at_ns, 1000, 7, 0, CallKind::Fsync, 0, 0);
+    let model = modelled(&[write(0), sync(1), write(2_000_000), sync(2_000_001)]);
+    let made = own::measure(&model, ENGINES, 1000).expect("a job file that can be planned");
+    assert_eq!(made.streams()[0].syncs[0].count, 2, "{}", model.text());
+}
+
+#[test]
+fn sizes_that_are_drawn_do_not_make_more_synchronizations() {
+    // A head and a page for each commit.
+    let mut calls = Vec::new();
+    let mut offset_bytes = 0;
+    for commit in 0..200 {
+        for length_bytes in [24, 4096] {
+            let at_ns = commit * 2_000_000 + length_bytes;
+            calls.push((at_ns, 1000, 7, 0, CallKind::Write, offset_bytes, length_bytes));
+            offset_bytes += length_bytes;
+        }
+        calls.push((commit * 2_000_000 + 9000, 1000, 7, 0, CallKind::Fdatasync, 0, 0));
+    }
+    let model = modelled(&calls);
+    let made = own::measure(&model, ENGINES, 2000).expect("a job file that can be planned");
+    let stream = &made.streams()[0];
+    assert_eq!((stream.ios(), stream.syncs[1].count), (400, 199), "{}", model.text());
+    let bytes = stream.tracks[1].bytes as f64;
+    assert!((bytes / offset_bytes as f64 - 1.0).abs() < 0.2, "{bytes} of {offset_bytes}");
+}

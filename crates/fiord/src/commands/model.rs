@@ -1,7 +1,9 @@
 //! `fiord model`: a trace as the job file that behaves alike.
 //!
 //! Invariant: the trace is only read, once and as a stream; the output never replaces it, nor a file that fiord did not
-//! write without `--force`.
+//! write without `--force`. Only `--verify` runs I/O.
+
+mod as_run;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,7 +19,7 @@ use fiord_model::measure::Measurement;
 use fiord_model::{FileName, Reader, Recorded, TraceError, TracePosition, Transform, calls, own};
 use fiord_report::json::Writer;
 use fiord_report::path::{shown, visible_lines};
-use fiord_report::table::wrapped;
+use fiord_report::table::{Table, wrapped};
 use fiord_session::claims;
 use fiord_sys::errno::error_text;
 
@@ -28,7 +30,8 @@ use crate::subcommand::Subcommands;
 
 /// Makes a job file that behaves as the I/O of a trace does: block sizes, mix, order,
 /// places, syncs and arrivals, each with the reason for its value. Then compares the
-/// job file's own operations with the trace, figure by figure. Runs no I/O.
+/// job file's own operations with the trace, figure by figure. Runs no I/O but with
+/// --verify.
 /// Reads what `fiord record` writes, iologs of version 2 and 3 (`write_iolog`), and
 /// what `blkparse -d` writes.
 /// docs/model.md has an example.
@@ -39,7 +42,7 @@ pub(super) struct Options {
     #[arg(value_name = "TRACE")]
     trace: OsString,
     /// Write the job file here, and print the comparison; without
-    /// it the job file is printed
+    /// it and --verify the job file is printed
     #[arg(short, long, value_name = "FILE", verbatim_doc_comment)]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -47,6 +50,10 @@ pub(super) struct Options {
     /// Few sections: files that do the same kind of thing together
     #[arg(long)]
     compact: bool,
+    /// Run the job file as well, on new files below DIR, which are
+    /// removed, and compare what was recorded of it (needs root)
+    #[arg(long, value_name = "DIR", verbatim_doc_comment)]
+    verify: Option<PathBuf>,
     /// Print JSON (described in docs/json.md)
     #[arg(long)]
     json: bool,
@@ -59,11 +66,16 @@ Examples:
   fiord model app.iolog                     the job file, commented
   fiord model app.iolog -o app.fio          the file, and how alike it is
   fiord model --compact app.iolog -o app.fio
+  fiord model app.rec -o app.fio --verify=/mnt/new     run it as well
   blktrace -d sda -o - -w 30 | blkparse -i - -d t -O && fiord model t
 ";
 
 /// Bytes of a trace that are read at once.
 const READ_BYTES: usize = 1 << 20;
+
+/// Why a trace of block requests is not compared with calls.
+const BLOCK_LEVEL: &str = "a trace of block requests does not tell the calls that the run of a model is compared by; leave it out, \
+                           or record the program (fiord record)";
 
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
@@ -71,16 +83,22 @@ impl Invocation for Options {
         claims::reads(path);
         let output = self.output.as_ref().map(|output| OutputFile::new("--output", output, Some(self.force)));
         let output = output.transpose()?;
-        let traced = Traced::read(path)?;
-        let modelled = traced.modelled(self.compact)?;
+        let traced = Traced::read(path, |_| true)?;
+        if self.verify.is_some() && traced.is_blktrace {
+            return Err(format!("--verify: {BLOCK_LEVEL}").into());
+        }
+        let mut modelled = traced.modelled(self.compact)?;
         let text = visible_lines(&modelled.job_file.text());
         if let Some(output) = &output {
             output.write(text.as_bytes())?;
         }
+        if let Some(below) = &self.verify {
+            modelled.run(&text, below)?;
+        }
         match (self.json, &output) {
             (true, _) => arguments::print(modelled.json(&traced, &text, output.as_ref())),
-            (false, Some(_)) => arguments::print(modelled.comparison()),
-            (false, None) => arguments::print(text),
+            (false, None) if modelled.run.is_none() => arguments::print(text),
+            (false, _) => arguments::print(modelled.comparison()),
         }
     }
 }
@@ -96,16 +114,17 @@ struct Traced {
 }
 
 impl Traced {
-    fn read(path: &Path) -> Result<Traced, String> {
+    /// Reads what it has of these files.
+    fn read(path: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<Traced, String> {
         if path == Path::new("-") {
-            return Traced::of("standard input".to_string(), io::stdin().lock());
+            return Traced::of("standard input".to_string(), io::stdin().lock(), is_wanted);
         }
         let name = shown(path);
         let file = File::open(path).map_err(|error| format!("{name}: {}", error_text(&error)))?;
-        Traced::of(name, BufReader::with_capacity(READ_BYTES, file))
+        Traced::of(name, BufReader::with_capacity(READ_BYTES, file), is_wanted)
     }
 
-    fn of(name: String, input: impl BufRead) -> Result<Traced, String> {
+    fn of(name: String, input: impl BufRead, is_wanted: impl Fn(&Path) -> bool) -> Result<Traced, String> {
         let placed = |TraceError { place, message }: TraceError| match place {
             TracePosition::Line(line) => format!("{name}:{line}: {message}"),
             TracePosition::Byte(byte) => format!("{name}: byte {byte}: {message}"),
@@ -113,6 +132,11 @@ impl Traced {
         let mut reader = Reader::new(input, Transform::default()).map_err(placed)?.accepting_cut();
         let mut measured = Measurement::default();
         while let Some(entry) = reader.next_entry().map_err(placed)? {
+            if let Some(FileName::Path(path)) = reader.files().get(entry.file as usize)
+                && !is_wanted(path)
+            {
+                continue;
+            }
             measured.add(&entry, &calls::told(&reader));
         }
         if measured.ios() == 0 {
@@ -168,7 +192,7 @@ impl Traced {
         job_file.about.push(fidelity.sentence());
         let cut = recorded.as_ref().and_then(|recorded| calls::cut(recorded, self.length_ns));
         job_file.about.extend(cut.clone());
-        Ok(Modelled { job_file, fidelity, cut })
+        Ok(Modelled { job_file, fidelity, cut, measured: measured.clone(), own, run: None })
     }
 }
 
@@ -178,9 +202,21 @@ struct Modelled {
     fidelity: Fidelity,
     /// Where the recording stops, if it has no end.
     cut: Option<String>,
+    /// What is modelled, and the operations of the job file.
+    measured: Measurement,
+    own: Measurement,
+    /// The job file as run, and what is not known of that.
+    run: Option<(Fidelity, Vec<String>)>,
 }
 
 impl Modelled {
+    /// Runs it on new files below this directory.
+    fn run(&mut self, text: &str, below: &Path) -> Result<(), CommandError> {
+        let (run, missing) = as_run::traced(text, below)?;
+        self.run = Some((Fidelity::as_run(&self.measured, &self.own, &run.measured), missing));
+        Ok(())
+    }
+
     /// The figures side by side: of several streams only those that deviate by more than they may, beside the sums.
     fn comparison(&self) -> String {
         let mut table = self.fidelity.table();
@@ -192,8 +228,17 @@ impl Modelled {
         }
         let columns = ["stream", "figure", "trace", "model", "deviation", "verdict"];
         let sentences = self.cut.iter().cloned().chain([self.fidelity.sentence()]);
-        let sentences: Vec<String> = sentences.flat_map(|one| wrapped(&one, width())).collect();
-        visible_lines(&format!("{}\n{}\n", table.select(&columns).text(width()), sentences.join("\n")))
+        let part = |table: Table, sentences: &mut dyn Iterator<Item = String>| {
+            let lines: Vec<String> = sentences.flat_map(|one| wrapped(&one, width())).collect();
+            visible_lines(&format!("{}\n{}\n", table.text(width()), lines.join("\n")))
+        };
+        let mut text = part(table.select(&columns), &mut { sentences });
+        if let Some((run, missing)) = &self.run {
+            let columns = ["figure", "trace", "model", "run", "deviation", "verdict"];
+            let mut sentences = missing.iter().cloned().chain([run.sentence()]);
+            text = text + "\n" + &part(run.run_table().select(&columns), &mut sentences);
+        }
+        text
     }
 
     fn json(&self, traced: &Traced, text: &str, output: Option<&OutputFile>) -> String {
@@ -223,6 +268,17 @@ impl Modelled {
             self.fidelity.table().write_json(json, "fidelity");
             json.boolean("close", self.fidelity.is_close());
             json.string("sentence", &self.fidelity.sentence());
+            match &self.run {
+                Some((run, missing)) => {
+                    run.run_table().write_json(json, "as_run");
+                    json.strings("as_run_missing", missing);
+                    json.string("as_run_sentence", &run.sentence());
+                }
+                None => {
+                    ["as_run", "as_run_missing"].iter().for_each(|key| json.list(key, |_| ()));
+                    json.null("as_run_sentence");
+                }
+            }
             json.string("job_file", text);
         })
     }

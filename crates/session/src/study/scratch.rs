@@ -112,7 +112,11 @@ impl ScratchFiles {
         Ok(())
     }
 
-    fn record(&mut self, name: &str) -> io::Result<()> {
+    /// Records a file in it by its name, so that it is removed with it.
+    ///
+    /// # Errors
+    /// It cannot be recorded in the mark.
+    pub fn record(&mut self, name: &str) -> io::Result<()> {
         if !self.names.iter().any(|known| known == name) {
             self.mark.write_all(format!("file {name}\n").as_bytes())?;
             self.names.push(name.to_string());
