@@ -279,13 +279,16 @@ fn a_model_is_run_beside_its_recording_and_leaves_nothing() {
     dir.write("data", vec![1; 4 << 20]);
     // What is there of that name is not the model's.
     dir.write("place/data.model", "mine");
-    let job = "--name=a --ioengine=psync --rw=randrw --bs=4k --filename=data --size=4m --fdatasync=8 --norandommap";
+    let job =
+        "--name=a --ioengine=psync --rw=randrw --bs=4k --filename=data --size=4m --fdatasync=8 --norandommap";
     let fiord = env!("CARGO_BIN_EXE_fiord");
     run(dir.path(), &format!("record -o r -- {fiord} {job} --output=report")).assert_success();
     let verified = run(dir.path(), "model r --verify=place --json").assert_success().json();
     assert_documented(&verified, "model");
     let figures = verified["as_run"].as_array().unwrap();
-    let figure = |name: &str| figures.iter().find(|one| one["figure"] == name).unwrap_or_else(|| panic!("{verified:#}"));
+    let figure = |name: &str| {
+        figures.iter().find(|one| one["figure"] == name).unwrap_or_else(|| panic!("{verified:#}"))
+    };
     for name in ["reads", "writes", "read bytes", "write bytes", "datasync calls"] {
         let is = ["trace", "run", "model"].map(|side| figure(name)[side].as_f64().unwrap());
         assert!(is[1] > 0.0 && (is[1] - is[2]).abs() <= is[2] / 50.0 + 1.0, "{name}: {is:?}");
@@ -296,7 +299,8 @@ fn a_model_is_run_beside_its_recording_and_leaves_nothing() {
     }
     let sentence = verified["as_run_sentence"].as_str().unwrap();
     assert!(sentence.starts_with("Close: ") || sentence.contains("in the model as run ("), "{sentence}");
-    let left: Vec<_> = fs::read_dir(dir.join("place")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(dir.join("place")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["data.model"]);
     assert_eq!(fs::read(dir.join("place/data.model")).unwrap(), b"mine");
     let text = run(dir.path(), "model r -o app.fio --verify=place").assert_success().stdout.clone();

@@ -342,7 +342,11 @@ impl Part<'_> {
         let Region { begin_bytes, length_bytes } = *region;
         let moved = self.moved_bytes();
         if self.stream.files > 1 {
-            add("size", bytes(self.all_files_bytes()), "the lengths of all files that were touched".to_string());
+            add(
+                "size",
+                bytes(self.all_files_bytes()),
+                "the lengths of all files that were touched".to_string(),
+            );
             return add("io_size", bytes(moved), "bytes of all I/Os".to_string());
         }
         if begin_bytes > 0 {
@@ -356,8 +360,16 @@ impl Part<'_> {
         add("size", bytes(length_bytes), why);
         if is_counted {
             let ios: u64 = self.tracks().map(|(_, track)| track.ios).sum();
-            add("number_ios", ios.to_string(), "its I/Os; sizes are drawn, and so are their bytes".to_string());
-            add("io_size", bytes(moved.saturating_mul(2)), "more than that, so that bytes do not end it".to_string());
+            add(
+                "number_ios",
+                ios.to_string(),
+                "its I/Os; sizes are drawn, and so are their bytes".to_string(),
+            );
+            add(
+                "io_size",
+                bytes(moved.saturating_mul(2)),
+                "more than that, so that bytes do not end it".to_string(),
+            );
         } else if moved != length_bytes {
             add("io_size", bytes(moved), "bytes of all I/Os".to_string());
         }

@@ -314,7 +314,8 @@ fn observed(of: &Measurement) -> Vec<Observed> {
     let used = || of.streams().iter().filter(|stream| stream.ios() > 0);
     let sum = |figure: &dyn Fn(&Stream) -> u64| of.streams().iter().map(figure).sum::<u64>();
     let begin_ns = used().map(|stream| stream.all_arrivals.first_ns()).min().unwrap_or(0);
-    let ends = used().map(|stream| stream.all_arrivals.first_ns().saturating_add(stream.all_arrivals.span_ns()));
+    let ends =
+        used().map(|stream| stream.all_arrivals.first_ns().saturating_add(stream.all_arrivals.span_ns()));
     let span_s = (ends.max().unwrap_or(0).saturating_sub(begin_ns)) as f64 / 1e9;
     for (at, kind) in KINDS.into_iter().chain(SYNCS).enumerate() {
         let word = kind.word();
@@ -478,7 +479,13 @@ mod tests {
             let mut measured = Measurement::default();
             for number in 0..ios {
                 let (kind, length_bytes) = (EntryKind::Read, 4096);
-                let entry = Entry { at_ns: number * every_ns, file: 0, kind, offset_bytes: number * 4096, length_bytes };
+                let entry = Entry {
+                    at_ns: number * every_ns,
+                    file: 0,
+                    kind,
+                    offset_bytes: number * 4096,
+                    length_bytes,
+                };
                 let call = Some((CallKind::Pread, OpenFlags::default())).filter(|_| duration_ns > 0);
                 measured.add(&entry, &crate::stream::Told { duration_ns, call, ..Default::default() });
             }
@@ -488,11 +495,17 @@ mod tests {
         let near = Fidelity::as_run(&trace, &model, &measured(1_050_000, 80_000, 1000));
         assert!(near.is_close(), "{near:?}");
         let far = Fidelity::as_run(&trace, &model, &measured(1_200_000, 200_000, 1000));
-        let names: Vec<&str> = far.figures.iter().filter(|one| one.verdict() == Verdict::Far).map(|one| one.name.as_str()).collect();
+        let names: Vec<&str> = far
+            .figures
+            .iter()
+            .filter(|one| one.verdict() == Verdict::Far)
+            .map(|one| one.name.as_str())
+            .collect();
         assert_eq!(names, ["reads a second", "p50 of read latency", "p99 of read latency"]);
         assert_eq!(far.worst().map(|worst| worst.name.as_str()), Some("p50 of read latency"));
         assert!(far.sentence().contains("in the model as run"), "{}", far.sentence());
-        let calculated = |name: &str| far.figures.iter().find(|one| one.name == name).and_then(|one| one.calculated);
+        let calculated =
+            |name: &str| far.figures.iter().find(|one| one.name == name).and_then(|one| one.calculated);
         assert_eq!((calculated("reads"), calculated("reads a second")), (Some(1000.0), None));
     }
 }

@@ -27,8 +27,9 @@ const REPORT: &str = "report";
 
 /// What the job file does on new files below this directory, and what its recording lacks, in sentences.
 pub(super) fn traced(text: &str, below: &Path) -> Result<(Traced, Vec<String>), CommandError> {
-    let tracing = Tracing::prepare()
-        .map_err(|why| format!("{why},\n  or leave out --verify: then operations are compared, and no run"))?;
+    let tracing = Tracing::prepare().map_err(|why| {
+        format!("{why},\n  or leave out --verify: then operations are compared, and no run")
+    })?;
     let failed = |path: &Path, error: &std::io::Error| {
         format!("--verify={}: {}; name a directory to run the model in", shown(path), error_text(error))
     };
