@@ -282,7 +282,7 @@ fn a_model_is_run_beside_its_recording_and_leaves_nothing() {
     let job =
         "--name=a --ioengine=psync --rw=randrw --bs=4k --filename=data --size=4m --fdatasync=8 --norandommap";
     let fiord = env!("CARGO_BIN_EXE_fiord");
-    run(dir.path(), &format!("record -o r -- {fiord} {job} --output=report")).assert_success();
+    run(dir.path(), &format!("record -o r --json -- {fiord} {job} --output=report")).assert_success();
     let verified = run(dir.path(), "model r --verify=place --json").assert_success().json();
     assert_documented(&verified, "model");
     let figures = verified["as_run"].as_array().unwrap();

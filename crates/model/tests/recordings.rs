@@ -18,6 +18,16 @@ type Call = (u64, u64, u32, u32, CallKind, u64, u64);
 
 /// The job file of these calls, in the order of their times.
 fn modelled(calls: &[Call]) -> JobFile {
+    of_measured(&measured(calls).without_small().0)
+}
+
+fn of_measured(measured: &Measurement) -> JobFile {
+    let files: Vec<FileName> = (0..64).map(|file| FileName::Path(format!("/data/{file}").into())).collect();
+    let recorded = fiord_model::Recorded::default();
+    job_file(measured, &Origin { name: "t", files: &files, is_blktrace: false, recorded: Some(&recorded) })
+}
+
+fn measured(calls: &[Call]) -> Measurement {
     let mut measured = Measurement::default();
     for (at_ns, duration_ns, thread, file, call, offset_bytes, length_bytes) in calls.iter().copied() {
         let kind = call.entry_kind();
@@ -25,10 +35,7 @@ fn modelled(calls: &[Call]) -> JobFile {
         let call = Some((call, OpenFlags::default()));
         measured.add(&entry, &Told { process: Some(thread), in_flight: None, call, duration_ns });
     }
-    let files: Vec<FileName> = (0..64).map(|file| FileName::Path(format!("/data/{file}").into())).collect();
-    let recorded = fiord_model::Recorded::default();
-    let origin = Origin { name: "t", files: &files, is_blktrace: false, recorded: Some(&recorded) };
-    job_file(&measured.without_small().0, &origin)
+    measured
 }
 
 /// An option of each section that has it.
@@ -156,4 +163,25 @@ fn sizes_that_are_drawn_do_not_make_more_synchronizations() {
     assert_eq!((stream.ios(), stream.syncs[1].count), (400, 199), "{}", model.text());
     let bytes = stream.tracks[1].bytes as f64;
     assert!((bytes / offset_bytes as f64 - 1.0).abs() < 0.2, "{bytes} of {offset_bytes}");
+}
+
+#[test]
+fn pauses_of_files_that_pass_beside_each_other_are_not_added_up() {
+    // Each file in bursts of ten, and none waits for another.
+    let mut calls = Vec::new();
+    for burst in 0..20_u64 {
+        for file in 0..20 {
+            let at_ns = burst * 100_000_000 + u64::from(file) * 1_000_000;
+            let write = |number| {
+                (at_ns + number * 1000, 100, 7, file, CallKind::Write, (burst * 10 + number) * 4096, 4096)
+            };
+            calls.extend((0..10).map(write));
+        }
+    }
+    calls.sort_unstable_by_key(|call| call.0);
+    let model = of_measured(&measured(&calls).compact());
+    let [us, ios] =
+        ["thinktime", "thinktime_blocks"].map(|option| values(&model, option)[0].parse::<f64>().unwrap());
+    let seconds = us / 1e6 * (20.0 * 20.0 * 10.0 / ios);
+    assert!((1.5..2.5).contains(&seconds), "{seconds} s of 2 s\n{}", model.text());
 }
