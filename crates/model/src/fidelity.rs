@@ -127,8 +127,8 @@ const LATENCIES: [(&str, f64, f64, u64); 2] = [("p50", 0.5, 25.0, 10), ("p99", 0
 pub struct Fidelity {
     /// Its figures: those of all streams, then stream by stream.
     pub figures: Vec<Figure>,
-    /// What is compared with the trace.
-    of: &'static str,
+    /// Whether the model as run is compared with the trace.
+    is_run: bool,
 }
 
 impl Fidelity {
@@ -167,33 +167,32 @@ impl Fidelity {
             let none = Stream::new(stream.identity);
             figures.of_stream((stream, trace), (modelled.unwrap_or(&none), model));
         }
-        Fidelity { figures: figures.list, of: "model" }
+        Fidelity { figures: figures.list, is_run: false }
     }
 
     /// Compares a trace with the recording of its model, as far as both tell it, beside the model's operations.
     pub fn as_run(trace: &Measurement, model: &Measurement, run: &Measurement) -> Fidelity {
         let mut figures = Figures::default();
-        let sides = [trace, run, model].map(observed);
-        let [trace, run, model] = &sides;
-        for ((was, is), calculated) in trace.iter().zip(run).zip(model) {
-            let Observed { name, unit, limit, .. } = was;
-            let before = figures.list.len();
-            match (was.value, is.value) {
-                (Some(was), Some(is)) => figures.add(name, *unit, (was, is), *limit, 0.0),
-                // Nothing of a kind is a figure, unlike a latency that one does not tell.
-                (Some(was), None) if *unit != Unit::Ns => figures.add(name, *unit, (was, 0.0), *limit, 0.0),
-                _ => {}
-            }
-            for figure in &mut figures.list[before..] {
-                // Rates and latencies of operations that are not run are none.
-                figure.calculated = calculated.value.filter(|_| !was.is_timed);
-                if *unit == Unit::Ns {
-                    let (least, most) = (figure.trace.min(figure.model), figure.trace.max(figure.model));
-                    figure.deviation = ((most / least.max(1.0) - 1.0) * 100.0).min(1e6);
-                }
+        let (run, model) = (observed(run), observed(model));
+        for ((was, is), calculated) in observed(trace).into_iter().zip(&run).zip(&model) {
+            // Nothing of a kind is a figure, unlike a latency that one does not tell.
+            let nothing = Some(0.0).filter(|_| was.unit != Unit::Ns);
+            let (Some(before), Some(now)) = (was.value, is.value.or(nothing)) else { continue };
+            figures.add(&was.name, was.unit, (before, now), was.limit, 0.0);
+            let Some(figure) = figures.list.last_mut().filter(|figure| figure.name == was.name) else {
+                continue;
+            };
+            // Rates and latencies of operations that are not run are none.
+            figure.calculated = calculated.value.filter(|_| !was.is_timed);
+            if was.unit == Unit::Ns {
+                figure.deviation = ((before.max(now) / before.min(now).max(1.0) - 1.0) * 100.0).min(1e6);
             }
         }
-        Fidelity { figures: figures.list, of: "model as run" }
+        Fidelity { figures: figures.list, is_run: true }
+    }
+
+    fn what(&self) -> &'static str {
+        if self.is_run { "model as run" } else { "model" }
     }
 
     /// Whether no figure deviates by more than it may.
@@ -221,14 +220,14 @@ impl Fidelity {
             worst.name,
             worst.unit.cell(worst.trace).shown(),
             worst.unit.cell(worst.model).shown(),
-            self.of,
+            self.what(),
             worst.shown_deviation()
         );
         let all = self.figures.len();
         let count = |verdict| self.figures.iter().filter(|figure| figure.verdict() == verdict).count();
         match (count(Verdict::Far), count(Verdict::TooFew)) {
             (0, 0) if worst.deviation == 0.0 => {
-                format!("Close: the {} has the same figures.", self.of)
+                format!("Close: the {} has the same figures.", self.what())
             }
             (0, 0) => format!("Close: the largest deviation is in {figures}."),
             (0, few) => format!(
@@ -239,13 +238,17 @@ impl Fidelity {
         }
     }
 
-    /// The figures as a table.
+    /// The figures as a table; of a run also the model's operations.
     pub fn table(&self) -> Table {
+        let (stream, model) = match self.is_run {
+            true => (Column::new("model", "MODEL"), Column::new("run", "AS RUN")),
+            false => (Column::new("stream", "STREAM"), Column::new("model", "MODEL")),
+        };
         let columns = [
-            Column::new("stream", "STREAM"),
+            stream,
             Column::new("figure", "FIGURE"),
             Column::new("trace", "TRACE"),
-            Column::new("model", "MODEL"),
+            model,
             Column::new("deviation", "DEVIATION"),
             Column::new("limit", "MAY"),
             Column::new("close", "CLOSE"),
@@ -254,40 +257,18 @@ impl Fidelity {
         let mut table = Table::new(columns);
         table.rows.extend(self.figures.iter().map(|figure| {
             let stream = if figure.stream.is_empty() { "all" } else { &figure.stream };
+            let first = match self.is_run {
+                true => figure.calculated.map_or(Cell::None, |calculated| figure.unit.cell(calculated)),
+                false => Cell::Text(stream.to_string()),
+            };
             vec![
-                Cell::Text(stream.to_string()),
+                first,
                 Cell::Text(figure.name.clone()),
                 figure.unit.cell(figure.trace),
                 figure.unit.cell(figure.model),
                 Cell::Formatted(figure.shown_deviation(), figure.deviation),
                 Cell::Number(figure.limit, 1),
                 Cell::Flag(figure.verdict() == Verdict::Close),
-                Cell::Text(figure.verdict().name().to_string()),
-            ]
-        }));
-        table
-    }
-
-    /// The figures of the model as run as a table.
-    pub fn run_table(&self) -> Table {
-        let columns = [
-            Column::new("figure", "FIGURE"),
-            Column::new("trace", "TRACE"),
-            Column::new("model", "MODEL"),
-            Column::new("run", "AS RUN"),
-            Column::new("deviation", "DEVIATION"),
-            Column::new("limit", "MAY"),
-            Column::new("verdict", "VERDICT"),
-        ];
-        let mut table = Table::new(columns);
-        table.rows.extend(self.figures.iter().map(|figure| {
-            vec![
-                Cell::Text(figure.name.clone()),
-                figure.unit.cell(figure.trace),
-                figure.calculated.map_or(Cell::None, |calculated| figure.unit.cell(calculated)),
-                figure.unit.cell(figure.model),
-                Cell::Formatted(figure.shown_deviation(), figure.deviation),
-                Cell::Number(figure.limit, 1),
                 Cell::Text(figure.verdict().name().to_string()),
             ]
         }));
@@ -311,33 +292,40 @@ fn observed(of: &Measurement) -> Vec<Observed> {
     let mut add = |name: String, unit, limit, is_timed, value: Option<f64>| {
         all.push(Observed { name, unit, limit, is_timed, value });
     };
-    let used = || of.streams().iter().filter(|stream| stream.ios() > 0);
-    let sum = |figure: &dyn Fn(&Stream) -> u64| of.streams().iter().map(figure).sum::<u64>();
-    let begin_ns = used().map(|stream| stream.all_arrivals.first_ns()).min().unwrap_or(0);
-    let ends =
-        used().map(|stream| stream.all_arrivals.first_ns().saturating_add(stream.all_arrivals.span_ns()));
-    let span_s = (ends.max().unwrap_or(0).saturating_sub(begin_ns)) as f64 / 1e9;
+    let (mut begin_ns, mut end_ns) = (u64::MAX, 0);
+    for stream in of.streams().iter().filter(|stream| stream.ios() > 0) {
+        let first_ns = stream.all_arrivals.first_ns();
+        begin_ns = begin_ns.min(first_ns);
+        end_ns = end_ns.max(first_ns.saturating_add(stream.all_arrivals.span_ns()));
+    }
+    let span_s = end_ns.saturating_sub(begin_ns) as f64 / 1e9;
     for (at, kind) in KINDS.into_iter().chain(SYNCS).enumerate() {
         let word = kind.word();
+        let mut durations = Counted::default();
+        let (mut ios, mut bytes, mut calls, mut followed, mut in_order) = (0, 0, 0, 0, 0.0);
+        for stream in of.streams() {
+            durations.absorb(&stream.durations[at]);
+            match stream.tracks.get(at) {
+                Some(track) => {
+                    ios += track.ios;
+                    bytes += track.bytes;
+                    let after_another = track.ios.saturating_sub(1);
+                    followed += after_another;
+                    in_order += track.sequential_share().unwrap_or(0.0) * after_another as f64;
+                }
+                None => calls += stream.syncs[at - KINDS.len()].count,
+            }
+        }
         if at < KINDS.len() {
-            let ios = sum(&|stream| stream.tracks[at].ios);
-            let bytes = sum(&|stream| stream.tracks[at].bytes) as f64;
-            let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 * 100.0 / whole as f64);
-            let followed = |stream: &Stream| stream.tracks[at].ios.saturating_sub(1);
-            let sequential = |stream: &Stream| stream.tracks[at].sequential_share().unwrap_or(0.0);
-            let in_order = sum(&|stream| (sequential(stream) * followed(stream) as f64).round() as u64);
             add(format!("{word}s"), Unit::Count, COUNT_LIMIT, false, Some(ios as f64));
-            add(format!("{word} bytes"), Unit::Bytes, COUNT_LIMIT, false, Some(bytes));
+            add(format!("{word} bytes"), Unit::Bytes, COUNT_LIMIT, false, Some(bytes as f64));
             let rate = (ios > 1 && span_s > 0.0).then(|| ios as f64 / span_s);
             add(format!("{word}s a second"), Unit::Rate, RATE_LIMIT, true, rate);
-            let percent = share(in_order, sum(&followed));
+            let percent = (followed > 0).then(|| in_order * 100.0 / followed as f64);
             add(format!("sequential {word}s, %"), Unit::Percent, SEQUENTIAL_POINTS, false, percent);
         } else {
-            let calls = sum(&|stream| stream.syncs[at - KINDS.len()].count);
             add(format!("{word} calls"), Unit::Count, COUNT_LIMIT, false, Some(calls as f64));
         }
-        let mut durations = Counted::default();
-        of.streams().iter().for_each(|stream| durations.absorb(&stream.durations[at]));
         for (quantile, share, limit, needed) in LATENCIES {
             let ns = (durations.total() >= needed).then(|| durations.quantile(share) as f64);
             add(format!("{quantile} of {word} latency"), Unit::Ns, limit, true, ns.filter(|ns| *ns > 0.0));
@@ -446,7 +434,7 @@ mod tests {
         for (unit, trace, model, chance) in of {
             figures.add("reads", *unit, (*trace, *model), COUNT_LIMIT, *chance);
         }
-        Fidelity { figures: figures.list, of: "model" }
+        Fidelity { figures: figures.list, is_run: false }
     }
 
     #[test]

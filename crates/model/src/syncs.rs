@@ -13,7 +13,7 @@ const OPTIONS: [(&str, &str); 3] =
 /// A deviation of one in so many is none.
 const NEAR_PART: u64 = 20;
 /// Values that are tried for each option.
-const TRIED: usize = 5;
+const TRIED: u64 = 5;
 
 /// What the three options and `end_fsync` are set to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,39 +41,53 @@ impl Choice {
 
     /// How far these are from those that were seen: in all, and kind by kind.
     fn error(&self, followed: u64, seen: [u64; 3]) -> (u64, u64) {
-        let off = |made: u64, seen: u64| {
-            Some(made.abs_diff(seen)).filter(|off| *off > seen / NEAR_PART).unwrap_or(0)
-        };
-        let made = self.made(followed);
-        let each = made.iter().zip(seen).map(|(made, seen)| off(*made, seen)).fold(0, u64::saturating_add);
-        let sum = |counts: [u64; 3]| counts.into_iter().fold(0, u64::saturating_add);
-        (off(sum(made), sum(seen)), each)
+        let (mut made_all, mut seen_all, mut each) = (0_u64, 0_u64, 0_u64);
+        for (made, seen) in self.made(followed).into_iter().zip(seen) {
+            made_all = made_all.saturating_add(made);
+            seen_all = seen_all.saturating_add(seen);
+            each = each.saturating_add(off(made, seen));
+        }
+        (off(made_all, seen_all), each)
     }
 
     /// The one with the least error. What is usual comes first, and stays if no other is better.
     fn of(writes: u64, followed: u64, at_ends: u64, seen: [u64; 3], usual: [u64; 3]) -> Choice {
         let is_last = seen[0] == 1 && usual[0] == writes;
-        let ends = if is_last { [at_ends, 0] } else { [0, at_ends] };
-        let tried = [0, 1, 2].map(|kind| {
-            let Some(mean) = writes.checked_div(seen[kind]) else { return [0; TRIED] };
-            let first = if kind == 0 && is_last { 0 } else { usual[kind] };
-            [first, mean.saturating_sub(1), mean, mean + 1, 0]
-        });
-        let each = TRIED * TRIED * TRIED;
-        let choices = (0..2 * each).map(|number| Choice {
-            at_end: ends[number / each],
-            every: [
-                tried[0][number / TRIED / TRIED % TRIED],
-                tried[1][number / TRIED % TRIED],
-                tried[2][number % TRIED],
-            ],
-        });
-        let least = choices.min_by_key(|choice| choice.error(followed, seen));
-        let mut chosen = least.unwrap_or(Choice { every: usual, at_end: 0 });
-        // An option that has no effect would only mislead.
-        chosen.every.iter_mut().filter(|every| **every > followed).for_each(|every| *every = 0);
-        chosen
+        let mut best = Choice { every: usual, at_end: 0 };
+        let mut least = (u64::MAX, u64::MAX);
+        for number in 0..2 * TRIED.pow(3) {
+            let has_end = (number >= TRIED.pow(3)) != is_last;
+            let mut choice = Choice { every: [0; 3], at_end: if has_end { at_ends } else { 0 } };
+            let mut digits = number;
+            for kind in [2, 1, 0] {
+                let Some(mean) = writes.checked_div(seen[kind]) else { continue };
+                choice.every[kind] = match digits % TRIED {
+                    0 if kind == 0 && is_last => 0,
+                    0 => usual[kind],
+                    4 => 0,
+                    other => (mean + other).saturating_sub(2),
+                };
+                digits /= TRIED;
+            }
+            let error = choice.error(followed, seen);
+            if error < least {
+                (best, least) = (choice, error);
+            }
+        }
+        for every in &mut best.every {
+            // An option that has no effect would only mislead.
+            if *every > followed {
+                *every = 0;
+            }
+        }
+        best
     }
+}
+
+/// What a deviation counts for.
+fn off(made: u64, seen: u64) -> u64 {
+    let off = made.abs_diff(seen);
+    if off > seen / NEAR_PART { off } else { 0 }
 }
 
 /// After how many writes both come; 0 for never.

@@ -30,8 +30,8 @@ use crate::subcommand::Subcommands;
 
 /// Makes a job file that behaves as the I/O of a trace does: block sizes, mix, order,
 /// places, syncs and arrivals, each with the reason for its value. Then compares the
-/// job file's own operations with the trace, figure by figure. Runs no I/O but with
-/// --verify.
+/// job file's own operations with the trace, figure by figure. Runs I/O with --verify
+/// alone.
 /// Reads what `fiord record` writes, iologs of version 2 and 3 (`write_iolog`), and
 /// what `blkparse -d` writes.
 /// docs/model.md has an example.
@@ -83,7 +83,7 @@ impl Invocation for Options {
         claims::reads(path);
         let output = self.output.as_ref().map(|output| OutputFile::new("--output", output, Some(self.force)));
         let output = output.transpose()?;
-        let traced = Traced::read(path, |_| true)?;
+        let traced = Traced::read(path, &|_| true)?;
         if self.verify.is_some() && traced.is_blktrace {
             return Err(format!("--verify: {BLOCK_LEVEL}").into());
         }
@@ -115,7 +115,7 @@ struct Traced {
 
 impl Traced {
     /// Reads what it has of these files.
-    fn read(path: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<Traced, String> {
+    fn read(path: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Result<Traced, String> {
         if path == Path::new("-") {
             return Traced::of("standard input".to_string(), io::stdin().lock(), is_wanted);
         }
@@ -124,7 +124,7 @@ impl Traced {
         Traced::of(name, BufReader::with_capacity(READ_BYTES, file), is_wanted)
     }
 
-    fn of(name: String, input: impl BufRead, is_wanted: impl Fn(&Path) -> bool) -> Result<Traced, String> {
+    fn of(name: String, input: impl BufRead, is_wanted: &dyn Fn(&Path) -> bool) -> Result<Traced, String> {
         let placed = |TraceError { place, message }: TraceError| match place {
             TracePosition::Line(line) => format!("{name}:{line}: {message}"),
             TracePosition::Byte(byte) => format!("{name}: byte {byte}: {message}"),
@@ -212,7 +212,7 @@ struct Modelled {
 impl Modelled {
     /// Runs it on new files below this directory.
     fn run(&mut self, text: &str, below: &Path) -> Result<(), CommandError> {
-        let (run, missing) = as_run::traced(text, below)?;
+        let (run, missing) = as_run::recorded(text, below, Traced::read)?;
         self.run = Some((Fidelity::as_run(&self.measured, &self.own, &run.measured), missing));
         Ok(())
     }
@@ -236,7 +236,7 @@ impl Modelled {
         if let Some((run, missing)) = &self.run {
             let columns = ["figure", "trace", "model", "run", "deviation", "verdict"];
             let mut sentences = missing.iter().cloned().chain([run.sentence()]);
-            text = text + "\n" + &part(run.run_table().select(&columns), &mut sentences);
+            text = text + "\n" + &part(run.table().select(&columns), &mut sentences);
         }
         text
     }
@@ -270,7 +270,7 @@ impl Modelled {
             json.string("sentence", &self.fidelity.sentence());
             match &self.run {
                 Some((run, missing)) => {
-                    run.run_table().write_json(json, "as_run");
+                    run.table().write_json(json, "as_run");
                     json.strings("as_run_missing", missing);
                     json.string("as_run_sentence", &run.sentence());
                 }

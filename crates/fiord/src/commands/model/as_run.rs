@@ -15,7 +15,6 @@ use fiord_session::study::scratch::ScratchFiles;
 use fiord_sys::errno::error_text;
 use fiord_sys::{process, signal};
 
-use super::Traced;
 use crate::arguments::CommandError;
 use crate::output_file::OutputFile;
 use crate::record::{self, Form, Settings, Source, Tracing};
@@ -25,8 +24,13 @@ const JOB_FILE: &str = "job-file";
 const RECORDING: &str = "recording";
 const REPORT: &str = "report";
 
-/// What the job file does on new files below this directory, and what its recording lacks, in sentences.
-pub(super) fn traced(text: &str, below: &Path) -> Result<(Traced, Vec<String>), CommandError> {
+/// Runs the job file on new files below this directory. `read` is given its recording, and whether a file is one of the model;
+/// returns what that makes of it, and what the recording lacks, in sentences.
+pub(super) fn recorded<T>(
+    text: &str,
+    below: &Path,
+    read: impl FnOnce(&Path, &dyn Fn(&Path) -> bool) -> Result<T, String>,
+) -> Result<(T, Vec<String>), CommandError> {
     let tracing = Tracing::prepare().map_err(|why| {
         format!("{why},\n  or leave out --verify: then operations are compared, and no run")
     })?;
@@ -79,6 +83,5 @@ pub(super) fn traced(text: &str, below: &Path) -> Result<(Traced, Vec<String>), 
         None => return Err("the run of the model was ended".to_string().into()),
     }
     let is_of_model = |path: &Path| path.strip_prefix(scratch.path()).is_ok_and(|name| files.contains(name));
-    let traced = Traced::read(&in_scratch(RECORDING), is_of_model)?;
-    Ok((traced, record::missing(&outcome.end, 0)))
+    Ok((read(&in_scratch(RECORDING), &is_of_model)?, record::missing(&outcome.end, 0)))
 }
