@@ -50,9 +50,13 @@ pub(crate) fn add(stream: &Stream, mix: Mix, add: &mut dyn FnMut(&'static str, S
         // Calls take their time in the model as well: a pause that was one, such as a sync, is none of the program.
         let is_all = arrivals.gaps() == stream.all_arrivals.gaps();
         let idle_ns = stream.idle_ns().filter(|_| is_all).map(|idle_ns| idle_ns * pauses.ios as f64);
-        // Times between the I/Os of one file pass beside those of others, and those of a section with several do not.
-        let passed = arrivals.span_ns() as f64 / (arrivals.mean_ns() * arrivals.gaps() as f64);
-        let us = (idle_ns.unwrap_or(pauses.mean_ns * passed.min(1.0)) / 1000.0).round();
+        // Times between the I/Os of one file pass beside those of others: together the pauses take no longer than all did.
+        let all_ios = mix.kinds().iter().map(|kind| stream.tracks[*kind].ios).sum::<u64>();
+        let most_ns = match stream.files {
+            1 => f64::MAX,
+            _ => arrivals.span_ns() as f64 * pauses.ios as f64 / all_ios.max(1) as f64,
+        };
+        let us = (idle_ns.unwrap_or(pauses.mean_ns.min(most_ns)) / 1000.0).round();
         let why = format!("bursts of {} I/Os, with pauses of {:.1} ms", pauses.ios, us / 1000.0);
         add("thinktime", format!("{us}"), why);
         add("thinktime_blocks", pauses.ios.to_string(), String::new());
