@@ -140,7 +140,7 @@ mod tests {
     fn kinds_that_meet_at_one_write_are_moved_apart() {
         let both = chosen(100, [0, 50, 50]);
         let [syncs, data, range] = both.made(99);
-        assert_eq!(syncs + data + range, 100, "{both:?}");
+        assert_eq!(syncs + data + range, 99, "after each write but the last: {both:?}");
         assert!(data.abs_diff(range) <= 2, "{both:?}");
         // A near neighbour that has room stays as it is.
         assert_eq!(chosen(100, [0, 50, 0]), Choice { every: [0, 2, 0], at_end: 0 });
