@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fiord_testing::agreement::{Figures, assert_agree};
 use fiord_testing::need;
 
-use crate::common::agreement::{Figures, assert_agree};
 use crate::common::{Dir, Running, helper, until};
 
 /// Time of the puts for one comparison.

@@ -5,9 +5,9 @@
 use std::fs::File;
 use std::process::{Command, Stdio};
 
+use fiord_testing::agreement::{Figures, assert_agree};
 use fiord_testing::need;
 
-use crate::common::agreement::{Figures, assert_agree};
 use crate::common::{Dir, Running, helper, root, until};
 
 /// Seconds of each side of one comparison.

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use fiord_testing::agreement::{Figures, assert_agree};
 use fiord_testing::need;
 
-use crate::common::agreement::{Figures, assert_agree};
 use crate::common::{Dir, helper, root};
 
 /// Where Debian has the programs of each version.

@@ -5,6 +5,8 @@
 //!
 //! Only tests and chores link this crate.
 
+pub mod agreement;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::fs::{self, OpenOptions};

@@ -18,7 +18,6 @@ use serde_json::Value;
 /// Longer than any run here takes; a longer run has hung.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-pub mod agreement;
 pub mod control_group;
 pub mod flash;
 pub mod flash_device;

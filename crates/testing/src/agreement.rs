@@ -12,8 +12,11 @@ const COMPARISONS: usize = 3;
 const PRESSURE_MAX: f64 = 20.0;
 
 /// The same figure of both, in one unit.
+#[derive(Debug)]
 pub struct Figures {
+    /// The application's.
     pub theirs: f64,
+    /// That of fiord.
     pub fiord: f64,
     /// The least that the application's can be told from 0.
     pub theirs_least: f64,
@@ -31,8 +34,15 @@ impl Figures {
     }
 }
 
-/// Asserts that both are within the factor in one of a few comparisons. The error says why this machine cannot tell.
+/// Asserts that both are within the factor in one of a few comparisons.
+///
+/// # Errors
+/// Why this machine cannot tell.
+///
+/// # Panics
+/// If they are further apart.
 #[track_caller]
+#[allow(clippy::panic, reason = "a test that fails")]
 pub fn assert_agree(mut measure: impl FnMut() -> Figures) -> Result<(), String> {
     let idle = idle();
     let mut all: Vec<Figures> = Vec::new();
