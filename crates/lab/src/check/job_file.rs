@@ -140,7 +140,7 @@ pub(super) fn read(source: &mut Source<'_>, jobs: &str, span: Range<usize>) -> V
     let parsed = match cli::read(&[&*path], &environment) {
         Ok(parsed) => parsed,
         Err(problems) => {
-            source.problems.extend(problems);
+            source.problems.extend(problems.into_iter().map(without_include));
             return Vec::new();
         }
     };
@@ -151,7 +151,9 @@ pub(super) fn read(source: &mut Source<'_>, jobs: &str, span: Range<usize>) -> V
     if parsed.sections.is_empty() {
         source.error(span.start, "jobs has no section", "add [job] and its options below it");
     }
-    refuse_too_many(source, &parsed.sections);
+    if is_too_many(source, &parsed.sections) {
+        return Vec::new();
+    }
     let mut stages: Vec<Stage> = Vec::new();
     for section in parsed.sections {
         let Some(job) = job_of(source, &section) else { continue };
@@ -193,21 +195,31 @@ fn block_bytes(text: &str) -> u64 {
     })
 }
 
+/// What to do about a file that cannot be included: a check is one file.
+fn without_include(problem: Problem) -> Problem {
+    match problem.kind {
+        ProblemKind::Unreadable => {
+            let remedy = "write the lines of that file in place of the include";
+            Problem::error(problem.kind, problem.place.clone(), None, problem.message(), remedy)
+        }
+        _ => problem,
+    }
+}
+
 /// Refuses jobs with so many workers that the machine would run out of memory before any of them did I/O.
-fn refuse_too_many(source: &mut Source<'_>, sections: &[Section]) {
+fn is_too_many(source: &mut Source<'_>, sections: &[Section]) -> bool {
     let mut workers: u64 = 0;
-    let is_too_many = |section: &&Section| {
+    let is_beyond = |section: &&Section| {
         let clones =
             text(section, job::General::numjobs).map(|text| u32::parse(text, &mut Reading::default()));
         workers += clones.and_then(Result::ok).map_or(1, u64::from);
         workers > WORKERS_MAX
     };
-    if let Some(section) = sections.iter().find(is_too_many) {
-        let place =
-            section.last(job::General::numjobs).map_or(&section.place, |setting| &setting.value_place);
-        let what = format!("the jobs have more than {WORKERS_MAX} workers");
-        refuse(source, place, what, "lower numjobs, or write fewer jobs");
-    }
+    let Some(section) = sections.iter().find(is_beyond) else { return false };
+    let place = section.last(job::General::numjobs).map_or(&section.place, |setting| &setting.value_place);
+    let what = format!("the jobs have more than {WORKERS_MAX} workers");
+    refuse(source, place, what, "lower numjobs, or write fewer jobs");
+    true
 }
 
 /// A run time in seconds, at least one.

@@ -8,6 +8,8 @@
 use fiord_compare::figure::{DirectionName, Figure, Measure, Subject};
 use fiord_report::{Code, Finding, JobReport, RunReport, Subject as FindingSubject};
 use fiord_stats::Latency;
+use serde_json::Value;
+use toml::de::{DeTable, DeValue};
 
 use super::expression::{Quantity, Quotient, Term};
 use super::limit::{Limit, Unit};
@@ -157,6 +159,27 @@ fn each_tells_nothing_of_a_disk_whose_figures_are_void_or_missing() {
     }
 }
 
+/// One round is within a limit, and another beyond it.
+#[test]
+fn each_is_undecided_if_rounds_lie_on_both_sides_of_one_of_its_limits() {
+    for profile in PROFILES.iter() {
+        let fails = profile.figures.iter().filter_map(|figure| Some((figure, figure.limit.as_ref()?.fail?)));
+        let limits =
+            fails.flat_map(|(figure, fail)| figure.of.0.iter().map(move |of| (figure, of, fail)));
+        let mut count = 0;
+        for (figure, quotient, fail) in limits {
+            let rounds = [quick_disk(profile), beyond(profile, figure, quotient, fail)].concat();
+            let result = result(profile, &rounds);
+            let name = format!("{}: {}: {quotient:?}: {}", profile.name, figure.title, result.text);
+            assert_eq!(verdict_of(&result, &figure.title), Cell::Text("CANNOT TELL".to_string()), "{name}");
+            assert_eq!(result.verdict, Some(Verdict::Undecided), "{name}");
+            assert!(result.conclusion.contains("on both sides of the limit of"), "{}", result.conclusion);
+            count += 1;
+        }
+        assert!(count > 0, "{}", profile.name);
+    }
+}
+
 #[test]
 fn each_is_a_file_that_is_read_back_and_says_where_its_limits_are_from() {
     for profile in PROFILES.iter() {
@@ -205,6 +228,41 @@ fn no_text_of_a_file_controls_a_terminal() {
     assert_eq!(explained.matches("\\u{1b}[2J").count(), 5, "{explained}");
 }
 
+/// The value in JSON, by which schemas are written.
+fn in_json(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => Value::from(text.as_ref()),
+        DeValue::Boolean(value) => Value::from(*value),
+        DeValue::Array(items) => items.iter().map(|item| in_json(item.get_ref())).collect(),
+        DeValue::Table(table) => table_in_json(table),
+        DeValue::Integer(number) => number.to_string().parse().unwrap_or_default(),
+        DeValue::Float(number) => number.to_string().parse().unwrap_or_default(),
+        DeValue::Datetime(time) => Value::from(time.to_string()),
+    }
+}
+
+fn table_in_json(table: &DeTable<'_>) -> Value {
+    table.iter().map(|(key, value)| (key.get_ref().to_string(), in_json(value.get_ref()))).collect()
+}
+
+/// What the schema refuses of a file; nothing of one that is not TOML.
+fn refused_by_schema(text: &str) -> Vec<String> {
+    let schema = jsonschema::validator_for(&serde_json::from_str(SCHEMA).unwrap()).unwrap();
+    let Ok(table) = DeTable::parse(text) else { return Vec::new() };
+    let errors = |error: jsonschema::ValidationError<'_>| format!("{}: {error:.300}", error.instance_path());
+    schema.iter_errors(&table_in_json(table.get_ref())).map(errors).collect()
+}
+
+#[test]
+fn the_schema_accepts_each() {
+    for profile in PROFILES.iter() {
+        assert_eq!(refused_by_schema(&profile.text), [""; 0], "{}", profile.name);
+    }
+    let book = include_str!("../../../../docs/checks.md");
+    let example = book.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    assert_eq!(refused_by_schema(example), [""; 0], "the example of docs/checks.md");
+}
+
 /// Editors complete what fiord reads.
 #[test]
 fn the_schema_has_every_key() {
@@ -213,7 +271,7 @@ fn the_schema_has_every_key() {
     }
 }
 
-/// Cases between `=== NAME`, with what is said of each after `---`.
+/// Cases between `=== NAME`, with what is said of each after `---`, and whether an editor says so as well.
 #[test]
 fn each_broken_file_is_refused_with_its_place_and_a_remedy() {
     let snapshot = include_str!("broken.txt");
@@ -225,6 +283,9 @@ fn each_broken_file_is_refused_with_its_place_and_a_remedy() {
         match super::read("c.toml".as_ref(), "c", text) {
             Ok(_) => said += "it is read\n",
             Err(problems) => problems.iter().for_each(|problem| said += &format!("{problem}\n")),
+        }
+        if !refused_by_schema(text).is_empty() {
+            said += "the schema refuses it\n";
         }
     }
     assert!(!said.contains("it is read"), "{said}");
