@@ -6,6 +6,7 @@
 
 mod capacity;
 mod check;
+mod clickhouse;
 mod command_line;
 mod common;
 mod compare;
@@ -18,6 +19,7 @@ mod debug;
 mod devices;
 mod e4defrag;
 mod endless;
+mod energy;
 mod engine_calls;
 mod engine_examples;
 mod engines;

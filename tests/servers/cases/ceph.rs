@@ -1,11 +1,15 @@
-//! rados and rbd against a cluster of one monitor and one daemon that keeps its objects in memory, beside Debian's fio.
+//! rados and rbd against a cluster of one monitor and one daemon that keeps its objects in memory, beside Debian's fio; and
+//! `fiord check ceph-osd` beside a daemon that keeps them in a file.
 //!
 //! Invariant: what is in the cluster is read and written by Ceph's own `rados` and `rbd` as well.
 
 use std::ffi::OsStr;
 
 use fiord_servers::ceph::Cluster;
-use fiord_servers::{Place, Server, counts, needs, number};
+use fiord_servers::{Place, Server, counts, fiord, needs, number, output_of};
+use fiord_testing::agreement::{Figures, assert_agree};
+use fiord_testing::need;
+use serde_json::Value;
 
 use crate::engine::{Subject, repeats};
 
@@ -245,4 +249,45 @@ fn what_is_missing_is_named_and_an_excluded_client_fails() {
         number(&job, "write", "total_ios") > 0 && format!("{ran:?}").contains("excluded this client"),
         "{ran:?}"
     );
+}
+
+/// Seconds of each side of one comparison.
+const SECONDS: u32 = 3;
+
+/// The mean time of a write of the check's one writer, in seconds.
+fn fiord_mean(cluster: &Cluster) -> f64 {
+    let directory = &cluster.monitor.directory;
+    let binary = std::env::var("FIORD").unwrap();
+    let shown = output_of(directory.path(), &binary, &["check", "ceph-osd", "--show-job"]).unwrap();
+    directory.write("check.fio", &shown).unwrap();
+    let time = format!("--runtime={SECONDS}");
+    let args = ["check.fio", "--section=one-writer", &time, "--size=256m", "--unlink=1"];
+    let job = fiord(directory.path(), &args).unwrap().job().unwrap();
+    job["write"]["lat_ns"]["mean"].as_f64().unwrap() / 1e9
+}
+
+/// The syncs of a BlueStore while one client writes objects, and their mean time in seconds. Each commit of its database syncs
+/// the file of the database's log, and also the log in which BlueFS writes the length of that file, in blocks of 4 KiB.
+fn syncs(cluster: &Cluster) -> (f64, f64) {
+    cluster.ceph("ceph", "tell osd.0 perf reset all").unwrap();
+    cluster.ceph("rados", &format!("-p p bench {SECONDS} write -b 4096 -t 1 --no-cleanup")).unwrap();
+    let counters: Value =
+        serde_json::from_str(&cluster.ceph("ceph", "tell osd.0 perf dump").unwrap()).unwrap();
+    let commits = &counters["bluestore"]["kv_commit_lat"];
+    let logged_bytes = counters["bluefs"]["logged_bytes"].as_f64().unwrap();
+    let count = commits["avgcount"].as_f64().unwrap() + logged_bytes / 4096.0;
+    (count, commits["sum"].as_f64().unwrap() / count)
+}
+
+#[test]
+fn syncs_of_a_daemon_take_as_long_as_the_synced_writes_of_the_check() {
+    needs_ceph!();
+    let cluster = Cluster::in_a_file().unwrap();
+    need!(assert_agree(|| {
+        let fiord = fiord_mean(&cluster);
+        let (count, theirs) = syncs(&cluster);
+        let text =
+            format!("ceph-osd {:.3} ms on average of {count} syncs, fiord {:.3} ms", theirs * 1e3, fiord * 1e3);
+        Figures { theirs, fiord, theirs_least: 0.0, text }
+    }));
 }

@@ -1,4 +1,4 @@
-//! A cluster of Ceph: one monitor, and one daemon that keeps its objects in memory.
+//! A cluster of Ceph: one monitor, and one daemon that keeps its objects in memory, or in a file.
 //!
 //! Invariant: it listens on loopback, and has its configuration, keys and logs in directories of its own.
 
@@ -17,8 +17,7 @@ pub struct Cluster {
     pub daemon: Server,
 }
 
-/// Keys in one file, one copy of everything, and nothing outside of its directory. Objects are sets of pages: as
-/// lists of pieces, which each write copies, those of 64 MiB took 360 random writes of 4 KiB per second instead of 20,000.
+/// Keys in one file, one copy of everything, and nothing outside of its directory.
 const CONFIGURATION: &str = "[global]
 fsid = FSID
 mon host = v2:127.0.0.1:PORT/0
@@ -33,9 +32,6 @@ osd data = DIR/osd
 mgr data = DIR/mgr
 public addr = 127.0.0.1
 cluster addr = 127.0.0.1
-osd objectstore = memstore
-memstore page set = true
-memstore device bytes = 1G
 osd pool default size = 1
 osd pool default min size = 1
 osd pool default pg num = 1
@@ -46,16 +42,42 @@ mon allow pool size one = true
 mon allow pool delete = true
 ";
 
+/// Objects are sets of pages: as lists of pieces, which each write copies, those of 64 MiB took 360 random writes of 4 KiB per
+/// second instead of 20,000.
+const IN_MEMORY: &str = "osd objectstore = memstore
+memstore page set = true
+memstore device bytes = 1G
+";
+
+/// BlueStore, which keeps objects, their metadata and its log in one file.
+const IN_A_FILE: &str = "osd objectstore = bluestore
+bluestore block size = 1G
+bluestore block preallocate file = true
+osd memory target = 939524096
+";
+
 /// Options of ceph-authtool, who has the key, and what it opens beside the monitor.
 const KEYS: [(Option<&str>, &str, &[&str]); 3] =
     [(Some("--create-keyring"), "mon.", &[]), (None, "client.admin", &["osd"]), (None, "osd.0", &["osd"])];
 
 impl Cluster {
-    /// Starts one, and waits until it stores objects.
+    /// Starts one that keeps its objects in memory, and waits until it stores objects.
     ///
     /// # Errors
     /// What a program of Ceph printed that failed.
     pub fn start() -> Result<Cluster, String> {
+        Cluster::with(IN_MEMORY)
+    }
+
+    /// The same, with its objects in a file beside those of the monitor.
+    ///
+    /// # Errors
+    /// What a program of Ceph printed that failed.
+    pub fn in_a_file() -> Result<Cluster, String> {
+        Cluster::with(IN_A_FILE)
+    }
+
+    fn with(store: &str) -> Result<Cluster, String> {
         let directory = Directory::new()?;
         let uuid = || {
             let path = "/proc/sys/kernel/random/uuid";
@@ -65,7 +87,7 @@ impl Cluster {
         };
         let (port, fsid, of_daemon) = (free_port()?, uuid()?, uuid()?);
         let root = directory.path().to_path_buf();
-        prepare(&directory, port, &fsid)?;
+        prepare(&directory, port, &fsid, store)?;
         let run = |program: &str, args: &[&str]| output_of(&root, program, args).map(drop);
         let address = format!("[v2:127.0.0.1:{port}]");
         run("monmaptool", &["--create", "--fsid", &fsid, "--addv", "a", &address, "monmap"])?;
@@ -115,11 +137,12 @@ impl Cluster {
 }
 
 /// Writes the configuration, and makes the keys.
-fn prepare(directory: &Directory, port: u16, fsid: &str) -> Result<(), String> {
+fn prepare(directory: &Directory, port: u16, fsid: &str, store: &str) -> Result<(), String> {
     let made =
         |path: &Path| std::fs::create_dir(path).map_err(|error| format!("{}: {error}", path.display()));
     ["mon", "osd", "mgr"].iter().try_for_each(|name| made(&directory.join(name)))?;
-    let text = CONFIGURATION
+    let text = [CONFIGURATION, store]
+        .concat()
         .replace("FSID", fsid)
         .replace("PORT", &port.to_string())
         .replace("DIR", &directory.path().display().to_string());
