@@ -23,8 +23,8 @@ const USERS: &str = "<yandex><profiles><default></default></profiles><users><def
 <ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default></users><quotas><default></default></quotas>
 </yandex>";
 
-/// Rows of eight random bytes, which do not compress: 256 MiB in columns.
-const ROWS: u64 = 32 << 20;
+/// Rows of eight random bytes, which do not compress: 128 MiB in a column.
+const ROWS: u64 = 16 << 20;
 
 /// A server, killed on drop.
 struct ClickHouse {

@@ -49,11 +49,13 @@ memstore page set = true
 memstore device bytes = 1G
 ";
 
-/// BlueStore, which keeps objects, their metadata and its log in one file.
+/// BlueStore, which keeps objects, their metadata and its log in one file. Without its socket a daemon tells no counters.
 const IN_A_FILE: &str = "osd objectstore = bluestore
 bluestore block size = 1G
 bluestore block preallocate file = true
 osd memory target = 939524096
+[osd]
+admin socket = DIR/$name.asok
 ";
 
 /// Options of ceph-authtool, who has the key, and what it opens beside the monitor.
