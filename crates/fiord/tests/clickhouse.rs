@@ -47,7 +47,8 @@ impl ClickHouse {
         let running = Running(command.spawn().map_err(|why| format!("clickhouse-server: {why}"))?);
         let server = ClickHouse { running, port };
         until("ClickHouse is up", || server.ask(&["-q", "select 1"]).is_ok());
-        server.ask(&["-q", "create table t (d Date default today(), x UInt64) engine=MergeTree(d, x, 8192)"])?;
+        server
+            .ask(&["-q", "create table t (d Date default today(), x UInt64) engine=MergeTree(d, x, 8192)"])?;
         let rows = format!(
             "insert into t (x) select rand64() from (select number from system.numbers limit {ROWS})"
         );

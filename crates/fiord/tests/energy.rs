@@ -21,7 +21,8 @@ fn joules(text: &str) -> Option<f64> {
 fn the_joules_of_the_packages_are_those_of_perf() {
     need!(root());
     let dir = Dir::new();
-    let (file, report) = (dir.join("perf.csv").display().to_string(), dir.join("run.json").display().to_string());
+    let (file, report) =
+        (dir.join("perf.csv").display().to_string(), dir.join("run.json").display().to_string());
     let perf = ["stat", "-a", "-x,", "-o", &file, "-e", EVENT];
     need!(helper("perf", &[&perf[..], &["true"]].concat()));
     let output = format!("--output={report}");
@@ -31,11 +32,15 @@ fn the_joules_of_the_packages_are_those_of_perf() {
     let Some(theirs) = joules(&String::from_utf8_lossy(&dir.read("perf.csv"))) else {
         skip!("perf does not count {EVENT} here");
     };
-    let document: serde_json::Value = serde_json::from_str(&String::from_utf8_lossy(&dir.read("run.json"))).unwrap();
+    let document: serde_json::Value =
+        serde_json::from_str(&String::from_utf8_lossy(&dir.read("run.json"))).unwrap();
     let sources = document["energy"].as_array().cloned().unwrap_or_default();
     let packages = sources.iter().filter(|row| row["source"].as_str().unwrap().starts_with("package-"));
     let ours: f64 = packages.map(|row| row["joules"].as_f64().unwrap()).sum();
-    assert!((ours - theirs).abs() <= theirs * APART_MAX / 100.0, "fiord {ours} J, perf {theirs} J: {document}");
+    assert!(
+        (ours - theirs).abs() <= theirs * APART_MAX / 100.0,
+        "fiord {ours} J, perf {theirs} J: {document}"
+    );
 }
 
 #[test]

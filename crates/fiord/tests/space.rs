@@ -95,7 +95,10 @@ fn writes_that_may_end_before_the_file_system_is_full_are_not_refused() {
         empty();
     }
     // Nor is the length of a log known.
-    let ran = run(&mount.path, "--trust=off --name=j --rw=write --bs=512 --size=512k --loops=400 --write_iolog=log");
+    let ran = run(
+        &mount.path,
+        "--trust=off --name=j --rw=write --bs=512 --size=512k --loops=400 --write_iolog=log",
+    );
     ran.assert_status(1).assert_prints(&["the iolog log is incomplete", "No space left on device"]);
 }
 

@@ -293,8 +293,11 @@ fn syncs_of_a_daemon_take_as_long_as_the_synced_writes_of_the_check() {
     need!(assert_agree(|| {
         let fiord = fiord_mean(&cluster);
         let (count, theirs) = syncs_of_writes(&cluster);
-        let text =
-            format!("ceph-osd {:.3} ms on average of {count} syncs, fiord {:.3} ms", theirs * 1e3, fiord * 1e3);
+        let text = format!(
+            "ceph-osd {:.3} ms on average of {count} syncs, fiord {:.3} ms",
+            theirs * 1e3,
+            fiord * 1e3
+        );
         Figures { theirs, fiord, theirs_least: 0.0, text }
     }));
 }

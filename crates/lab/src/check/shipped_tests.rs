@@ -164,8 +164,7 @@ fn each_tells_nothing_of_a_disk_whose_figures_are_void_or_missing() {
 fn each_is_undecided_if_rounds_lie_on_both_sides_of_one_of_its_limits() {
     for profile in PROFILES.iter() {
         let fails = profile.figures.iter().filter_map(|figure| Some((figure, figure.limit.as_ref()?.fail?)));
-        let limits =
-            fails.flat_map(|(figure, fail)| figure.of.0.iter().map(move |of| (figure, of, fail)));
+        let limits = fails.flat_map(|(figure, fail)| figure.of.0.iter().map(move |of| (figure, of, fail)));
         let mut count = 0;
         for (figure, quotient, fail) in limits {
             let rounds = [quick_disk(profile), beyond(profile, figure, quotient, fail)].concat();
