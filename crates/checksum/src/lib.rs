@@ -9,6 +9,8 @@ mod protection;
 pub use fio_sha::{FIO_SHA256_BYTES, FIO_SHA512_BYTES, fio_333_sha512, fio_sha256, fio_sha512};
 pub use protection::{guard16, guard64};
 
+use std::sync::LazyLock;
+
 use crc::{Algorithm, CRC_7_MMC, CRC_16_ARC, CRC_64_REDIS, Crc, Table};
 use sha2::Digest as _;
 
@@ -89,10 +91,13 @@ const CRC_32_REGISTER: Algorithm<u32> = Algorithm {
     residue: 0,
 };
 
-static CRC64: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_REDIS);
-static CRC32: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_REGISTER);
-static CRC16: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&CRC_16_ARC);
-static CRC7: Crc<u8, Table<16>> = Crc::<u8, Table<16>>::new(&CRC_7_MMC);
+/// A code with its table, which its first digest makes: in the binary the four would be 60 KB.
+type Made<W> = LazyLock<Box<Crc<W, Table<16>>>>;
+
+static CRC64: Made<u64> = LazyLock::new(|| Box::new(Crc::<u64, Table<16>>::new(&CRC_64_REDIS)));
+static CRC32: Made<u32> = LazyLock::new(|| Box::new(Crc::<u32, Table<16>>::new(&CRC_32_REGISTER)));
+static CRC16: Made<u16> = LazyLock::new(|| Box::new(Crc::<u16, Table<16>>::new(&CRC_16_ARC)));
+static CRC7: Made<u8> = LazyLock::new(|| Box::new(Crc::<u8, Table<16>>::new(&CRC_7_MMC)));
 
 const XXHASH_SEED: u32 = 1;
 
@@ -103,7 +108,8 @@ impl Checksum {
         Checksum::ALL.into_iter().find(|checksum| checksum.name() == name)
     }
 
-    /// The checksum of `data`. Numbers are in little-endian order, as fio has them on a disk.
+    /// The checksum of `data`. Numbers are in little-endian order, as fio has them on a disk. The first of some kinds
+    /// allocates a table.
     pub fn of(self, data: &[u8]) -> Digest {
         match self {
             Checksum::Md5 => Digest::new(&md5::Md5::digest(data)),

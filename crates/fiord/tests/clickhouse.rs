@@ -96,8 +96,11 @@ fn fiord_scan(dir: &Dir) -> f64 {
     jobs.map(|job| job["read"]["bw_bytes"].as_f64().unwrap()).sum()
 }
 
+/// `FIORD_IDLE=1 cargo test -p fiord --test it clickhouse` on a machine with nothing else to do: beside other work, two of three
+/// such comparisons agree.
 #[test]
 fn it_scans_a_column_as_fast_as_the_threads_of_the_check() {
+    need!(fiord_testing::idle_machine());
     let dir = Dir::new();
     let server = need!(ClickHouse::start(&dir));
     if server.scan() == 0.0 {

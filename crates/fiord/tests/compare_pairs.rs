@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use fiord_testing::{need, skip};
+use fiord_testing::need;
 use serde_json::Value;
 
 use crate::common::control_group::{ControlGroup, ReadLimit};
@@ -58,9 +58,7 @@ fn differ(dir: &Dir, from: &str, to: &str) -> bool {
 /// `FIORD_IDLE=1 cargo test -p fiord --test it compare_pairs -- --nocapture` on a machine with nothing else to do: 7 minutes.
 #[test]
 fn equal_runs_are_the_same_and_a_tenth_less_is_not() {
-    if std::env::var_os("FIORD_IDLE").is_none() {
-        skip!("other tests run at the same time; FIORD_IDLE=1 says that none do");
-    }
+    need!(fiord_testing::idle_machine());
     let dir = Dir::new();
     need!(direct_works_in(dir.path()));
     need!(disk(&dir));

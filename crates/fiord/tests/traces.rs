@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::thread;
 
-use fiord_testing::{need, skip};
+use fiord_testing::need;
 
 use crate::common::{
     Dir, LoopDevice, Ran, Running, finish, fiord, helper, run_with_input, signal, start, until, until_moved,
@@ -65,9 +65,7 @@ fn a_replay_in_its_own_time_reports_how_late_it_was() {
 /// disturbs, `a_replay_is_on_time` of `fiord-worker` is the same.
 #[test]
 fn half_of_the_ios_of_a_replay_are_less_than_20_us_late() {
-    if std::env::var_os("FIORD_IDLE").is_none() {
-        skip!("other tests run at the same time; FIORD_IDLE=1 says that none do");
-    }
+    need!(fiord_testing::idle_machine());
     let dir = with_target();
     let ios: String = (1..=4000).map(|io| format!("{} f read {} 4096\n", io * 500, io % 16 * 4096)).collect();
     dir.write("t", format!("fio version 3 iolog\n0 f add\n0 f open\n{ios}"));

@@ -34,6 +34,17 @@ pub fn this_program() -> Command {
     command
 }
 
+/// Whether the machine has nothing else to do, which only those know who run a test alone on it: `FIORD_IDLE=1` says so.
+///
+/// # Errors
+/// Nobody says so.
+pub fn idle_machine() -> Result<(), String> {
+    match std::env::var_os("FIORD_IDLE") {
+        Some(_) => Ok(()),
+        None => Err("other tests run at the same time; FIORD_IDLE=1 says that none do".to_string()),
+    }
+}
+
 /// A test that did not run, or not as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Skip {

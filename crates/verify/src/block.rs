@@ -98,6 +98,11 @@ impl CheckBuffer {
 }
 
 impl BlockFormat {
+    /// Makes what checksums need, so that no block has to allocate it.
+    pub fn prepare(&self) {
+        self.method.field(&[], self.header);
+    }
+
     /// Bytes of a header with its checksum field.
     pub fn header_bytes(&self, format: HeaderFormat) -> usize {
         if self.method.has_header() { format.header_bytes() + self.method.field_bytes() } else { 0 }

@@ -289,6 +289,7 @@ fn syncs_of_writes(cluster: &Cluster) -> (f64, f64) {
 #[test]
 fn syncs_of_a_daemon_take_as_long_as_the_synced_writes_of_the_check() {
     needs_ceph!();
+    need!(fiord_testing::idle_machine());
     let cluster = Cluster::in_a_file().unwrap();
     need!(assert_agree(|| {
         let fiord = fiord_mean(&cluster);

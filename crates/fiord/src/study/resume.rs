@@ -49,8 +49,9 @@ pub(crate) fn newest_that(
     Ok(None)
 }
 
-/// The newest study of this kind, these settings and targets, which keeps the preconditioning of these runs; `name_after` has the name of the run that follows on a target, by its
-/// number, from the results of that target with interruptions before some of them.
+/// The newest study of this kind, these settings and targets, which keeps the preconditioning of these runs; `name_after` has the
+/// name of the run that follows on a target, by its number, from the results of that target with interruptions before some of
+/// them.
 ///
 /// # Errors
 /// There is none, it is complete, or its runs are not those of this study.

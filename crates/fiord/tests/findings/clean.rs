@@ -64,18 +64,10 @@ fn idle() -> Result<(), String> {
     Ok(())
 }
 
-/// Whether this test alone is run. Both tests of this file are, one after the other, on a machine with nothing else to do:
-/// `FIORD_IDLE=1 cargo test -p fiord --test it findings::clean -- --test-threads=1`
-fn alone() -> Result<(), String> {
-    match std::env::var_os("FIORD_IDLE") {
-        Some(_) => Ok(()),
-        None => Err("other tests run at the same time; FIORD_IDLE=1 says that none do".to_string()),
-    }
-}
-
+/// Both tests of this file, one after the other: `FIORD_IDLE=1 cargo test -p fiord --test it findings::clean -- --test-threads=1`
 #[test]
 fn common_jobs_on_an_idle_machine_are_clean() {
-    need!(alone());
+    need!(fiord_testing::idle_machine());
     let dir = Dir::new();
     need!(direct_works_in(dir.path()));
     for job in JOBS {
@@ -145,7 +137,7 @@ fn a_flip_of_verdicts_that_nobody_announced_is_recognised() {
 
 #[test]
 fn the_same_study_ten_times_in_a_row_never_changes_its_verdict_unannounced() {
-    need!(alone());
+    need!(fiord_testing::idle_machine());
     let dir = Dir::new();
     need!(direct_works_in(dir.path()));
     need!(idle());

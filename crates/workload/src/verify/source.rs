@@ -121,6 +121,7 @@ impl VerifySource {
         earlier: Option<&VerifyState>,
     ) -> Result<VerifySource, WorkloadError> {
         let (access, files) = (&job.access, &job.files);
+        verification.format.prepare();
         let seed = match earlier {
             Some(VerifyState { seed: None, .. }) if access.random => return Err(WorkloadError::ForeignOrder),
             Some(VerifyState { seed: Some(seed), .. }) => *seed,
