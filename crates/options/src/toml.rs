@@ -31,12 +31,20 @@ pub struct Source<'f> {
     pub text: &'f str,
     /// What is wrong with it.
     pub problems: Vec<Problem>,
+    /// The bytes at which its lines begin.
+    lines: Vec<usize>,
 }
 
 impl<'f> Source<'f> {
     /// A file of this name and text.
     pub fn new(name: &OsStr, text: &'f str) -> Source<'f> {
-        Source { name: Arc::from(name), text, problems: Vec::new() }
+        let feeds = text.match_indices('\n').map(|(at, _)| at + 1);
+        Source {
+            name: Arc::from(name),
+            text,
+            problems: Vec::new(),
+            lines: std::iter::once(0).chain(feeds).collect(),
+        }
     }
 
     /// Its outermost table; `None` if it is not TOML, of which `remedy` shows an example.
@@ -53,13 +61,13 @@ impl<'f> Source<'f> {
 
     /// The line and column of a byte, each from 1.
     pub fn place(&self, at: usize) -> Place {
-        let before = &self.text.as_bytes()[..at.min(self.text.len())];
-        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-        let begin = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |feed| feed + 1);
+        let at = at.min(self.text.len());
+        let line = self.lines.partition_point(|begin| *begin <= at);
+        let begin = self.lines[line - 1];
         Place {
             source: Origin::File(self.name.clone()),
             line: u32::try_from(line).unwrap_or(u32::MAX),
-            column: u32::try_from(before.len() - begin + 1).unwrap_or(u32::MAX),
+            column: u32::try_from(at - begin + 1).unwrap_or(u32::MAX),
         }
     }
 
