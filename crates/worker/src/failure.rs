@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use fiord_plan::shown::shown;
-use fiord_plan::{Action, NameCall, NamePurpose, Op, Unplannable};
+use fiord_plan::{Action, NameCall, NamePurpose, Op, PlannedEngine, Unplannable};
 use fiord_sys::errno::{Errno, Explained, error_text};
 use fiord_sys::memory::MemoryError;
 
@@ -100,6 +100,17 @@ impl Failure {
         }
     }
 
+    /// A call of an engine that is not one I/O, with the usual cause of such an error there, if the error has no other.
+    pub(crate) fn of_engine(engine: &PlannedEngine, operation: &str, error: &std::io::Error) -> Failure {
+        let failure = Failure::system(operation, error);
+        let explained =
+            failure.errno.and_then(|errno| (engine.descriptor.explain)(&engine.settings, errno.0));
+        match explained.filter(|_| failure.explanation.is_empty()) {
+            Some(explanation) => Failure { explanation: explanation.to_string(), ..failure },
+            None => failure,
+        }
+    }
+
     /// An allocation that failed.
     pub(crate) fn memory(operation: &str, short: &MemoryError) -> Failure {
         Failure { explanation: short.to_string(), ..Failure::system(operation, &short.error) }
@@ -179,6 +190,8 @@ pub(crate) fn name_of(action: Action) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use fiord_plan::{EngineName, EngineSettings};
+
     use super::*;
 
     #[test]
@@ -195,6 +208,16 @@ mod tests {
         let op = Op::new(Action::Sync, 0, 0, 0);
         let text = Failure::io(&op, Path::new("/dev/null"), Errno(22)).to_string();
         assert!(text.starts_with("fsync /dev/null: ") && text.contains("cannot be synchronised"), "{text}");
+    }
+
+    #[test]
+    fn a_connection_that_is_lost_between_operations_is_explained_as_one_that_is_lost_in_one() {
+        let descriptor = fiord_engine::registry::ENGINES.find(EngineName::Libiscsi).unwrap();
+        let engine = PlannedEngine { descriptor, settings: EngineSettings::new(()) };
+        let text = Failure::of_engine(&engine, "submit", &Errno(104).into()).to_string();
+        assert!(text.starts_with("submit: ") && text.contains("closed the connection"), "{text}");
+        let text = Failure::of_engine(&engine, "submit", &Errno(5).into()).to_string();
+        assert_eq!(text, Failure::system("submit", &Errno(5).into()).to_string());
     }
 
     #[test]

@@ -219,7 +219,7 @@ impl<'a> FileTable<'a> {
         let plan = &self.plan.list[index as usize];
         let failed = |operation: &str, error: io::Error| Failure::file(operation, &plan.path, &error);
         if let Some(cycles) = self.cycles {
-            engine.open(index, &named(plan, self.plan)).map_err(|error| not_begun(cycles, &error))?;
+            engine.open(index, &named(plan, self.plan)).map_err(|error| Failure::of_engine(cycles, "start", &error))?;
             self.add_open(index, Opened::ByEngine);
             return Ok(());
         }
@@ -449,16 +449,6 @@ fn invalidate(plan: &FilePlan, open: &File) {
     if matches!(plan.kind, FileKind::Block | FileKind::Regular) {
         // A failure is ignored, as in fio.
         let _ = fiord_sys::pagecache::drop_cached(open, plan.offset_bytes, plan.length_bytes);
-    }
-}
-
-/// The failure of other work than I/O to begin.
-fn not_begun(engine: &PlannedEngine, error: &io::Error) -> Failure {
-    let failure = Failure::system("start", error);
-    let explained = failure.errno.and_then(|errno| (engine.descriptor.explain)(&engine.settings, errno.0));
-    match explained {
-        Some(explanation) => Failure { explanation: explanation.to_string(), ..failure },
-        None => failure,
     }
 }
 

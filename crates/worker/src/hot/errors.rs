@@ -40,7 +40,7 @@ pub(super) enum FoundBy {
 /// One worker's policy for errors, short transfers and I/Os that exceed their latency limit.
 pub(crate) struct ErrorHandler<'a> {
     policy: &'a ErrorPolicy,
-    engine: &'a PlannedEngine,
+    pub(super) engine: &'a PlannedEngine,
     fill_device: bool,
     /// Whether the job knows of the zones of a zoned device.
     knows_zones: bool,

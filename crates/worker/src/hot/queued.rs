@@ -210,8 +210,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
     /// Submits the queued operations to the kernel and stamps them; returns the time.
     #[inline]
     fn submit(&mut self) -> Result<u64, End> {
-        let taken =
-            self.engine.submit().map_err(|error| End::failed(|| Failure::system("submit", &error)))?;
+        let taken = self.engine.submit().map_err(|error| self.failed("submit", &error))?;
         let issue_ns = self.clock.now_ns();
         let begun = self.queue.issue(issue_ns);
         let taken = if self.work.is_observed() { self.queue.measured_of(taken) } else { taken };
@@ -319,8 +318,13 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
     fn not_reaped(&self, error: &io::Error) -> End {
         match Errno::of(error) {
             Some(Errno::EINTR) if self.work.live.is_stop_requested() => End::StopRequested,
-            _ => End::failed(|| Failure::system("reap", error)),
+            _ => self.failed("reap", error),
         }
+    }
+
+    #[cold]
+    fn failed(&self, call: &str, error: &io::Error) -> End {
+        End::failed(|| Failure::of_engine(self.work.errors.engine, call, error))
     }
 
     /// Counts a call that reaped `taken` completions as fio does: not at all if it found none, and as one call for each
