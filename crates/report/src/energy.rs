@@ -18,29 +18,45 @@ pub fn table(run: &RunReport) -> Table {
         Column::new("iops_per_watt", "IOPS/WATT"),
         Column::new("bytes_per_joule", "BYTES/JOULE"),
     ]);
-    let all = || run.jobs.iter().flat_map(|job| &job.stats.directions);
-    let (ios, bytes) = (all().map(|one| one.ios).sum::<u64>(), all().map(|one| one.bytes).sum::<u64>());
     let number =
         |value: Option<f64>, decimals| value.map_or(Cell::None, |value| Cell::Number(value, decimals));
     for used in run.energy.iter().chain(EnergyUse::sum(&run.energy).as_ref()) {
-        let net = used.net_joules();
-        let per_joule = |count: u64| net.filter(|_| count > 0).map(|net| count as f64 / net);
+        let per_joule = per_joule(run, used);
         table.rows.push(vec![
             Cell::Text(used.source.clone()),
             Cell::Number(used.joules(), 2),
             number(used.watts(), 2),
             number(used.idle_watts(), 2),
-            number(net, 2),
-            number(per_joule(ios), 1),
-            number(per_joule(bytes), 0),
+            number(used.net_joules(), 2),
+            number(per_joule.map(|per| per.ios), 1),
+            number(per_joule.map(|per| per.bytes), 0),
         ]);
     }
     table
 }
 
-/// Mean power in watts: of processors and memory, or of the only or first source.
-pub fn watts(run: &RunReport) -> Option<f64> {
-    EnergyUse::sum(&run.energy).as_ref().or(run.energy.first())?.watts()
+/// What a run did for each joule above idle. I/Os for a joule are IOPS for a watt.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PerJoule {
+    /// I/Os of all jobs.
+    pub ios: f64,
+    /// Bytes of all jobs.
+    pub bytes: f64,
+}
+
+/// By what this source measured; `None` if no I/O was done, or the power without a run is not known.
+fn per_joule(run: &RunReport, used: &EnergyUse) -> Option<PerJoule> {
+    let all = || run.jobs.iter().flat_map(|job| &job.stats.directions);
+    let (ios, bytes) = (all().map(|one| one.ios).sum::<u64>(), all().map(|one| one.bytes).sum::<u64>());
+    let net = used.net_joules().filter(|_| ios > 0)?;
+    Some(PerJoule { ios: ios as f64 / net, bytes: bytes as f64 / net })
+}
+
+/// Mean power in watts, and what was done for each joule above idle: of processors and memory, or of the only or first source.
+pub fn power(run: &RunReport) -> Option<(f64, Option<PerJoule>)> {
+    let sum = EnergyUse::sum(&run.energy);
+    let used = sum.as_ref().or(run.energy.first())?;
+    Some((used.watts()?, per_joule(run, used)))
 }
 
 #[cfg(test)]
@@ -67,8 +83,8 @@ mod tests {
         let table = table(&run);
         assert_eq!(table.rows[0][5..], [Cell::Number(60.0, 1), Cell::Number(600.0, 0)]);
         assert_eq!(table.rows[1][3..], [Cell::None, Cell::None, Cell::None, Cell::None]);
-        assert_eq!((table.rows.len(), watts(&run)), (3, Some(25.0)), "both packages together");
+        assert_eq!((table.rows.len(), power(&run)), (3, Some((25.0, None))), "both packages together");
         run.energy.pop();
-        assert_eq!(watts(&run), Some(15.0));
+        assert_eq!(power(&run), Some((15.0, Some(PerJoule { ios: 60.0, bytes: 600.0 }))));
     }
 }

@@ -23,8 +23,10 @@ pub(super) struct Figures {
     pub mib_per_s: f64,
     pub mean_ns: f64,
     pub latency: Latency,
-    /// Of those rounds in which the machine told it.
+    /// Of those rounds in which the machine told it: mean power, and I/Os and bytes for each joule above idle.
     pub watts: Option<f64>,
+    pub ios_per_joule: Option<f64>,
+    pub bytes_per_joule: Option<f64>,
 }
 
 impl Figures {
@@ -35,12 +37,16 @@ impl Figures {
         };
         let mut latency = Latency::default();
         rounds.iter().for_each(|round| latency.merge(&whole_run(&round[point].report).completion));
+        let power = || rounds.iter().filter_map(|round| energy::power(&round[point].report));
+        let per_joule = || power().filter_map(|(_, per_joule)| per_joule);
         Figures {
             iops: mean(Measure::Iops),
             mib_per_s: mean(Measure::MibPerS),
             mean_ns: mean(Measure::MeanNs),
             latency,
-            watts: mean_of(rounds.iter().filter_map(|round| energy::watts(&round[point].report))),
+            watts: mean_of(power().map(|(watts, _)| watts)),
+            ios_per_joule: mean_of(per_joule().map(|per| per.ios)),
+            bytes_per_joule: mean_of(per_joule().map(|per| per.bytes)),
         }
     }
 

@@ -52,8 +52,10 @@ pub(super) fn in_steady_windows<'r>(runs: &PhaseRuns<'r>) -> Vec<(&'r Point, &'r
 /// A row for each measurement of each steady test.
 pub(super) fn rows(all: &[PhaseRuns<'_>]) -> Table {
     let mut rounds = all.iter().flat_map(PhaseRuns::whole_rounds).flat_map(|round| round.iter());
-    let watts =
-        rounds.any(|run| energy::watts(&run.report).is_some()).then_some(Column::new("watts", "WATTS"));
+    let power = match rounds.any(|run| energy::power(&run.report).is_some()) {
+        true => [("watts", "WATTS"), ("iops_per_watt", "IOPS/WATT"), ("bytes_per_joule", "BYTES/JOULE")].as_slice(),
+        false => &[],
+    };
     let columns = [
         Column::new("test", "TEST"),
         Column::new("read_percent", "READS %"),
@@ -66,7 +68,8 @@ pub(super) fn rows(all: &[PhaseRuns<'_>]) -> Table {
         Column::new("p9999_ns", "P99.99"),
         Column::new("max_ns", "MAX"),
     ];
-    let mut table = Table::new(columns.into_iter().chain(watts));
+    let power = power.iter().map(|(key, header)| Column::new(key, header));
+    let mut table = Table::new(columns.into_iter().chain(power));
     for runs in all.iter().filter(|runs| matches!(runs.phase.end, End::Steady { .. }) && runs.is_over) {
         for (number, point) in runs.phase.points.iter().enumerate().filter(|(_, point)| !point.is_between) {
             let mut row = vec![
@@ -77,8 +80,13 @@ pub(super) fn rows(all: &[PhaseRuns<'_>]) -> Table {
             if is_steady(runs) {
                 let figures = Figures::of(runs.window_rounds(), number);
                 row.extend(figures.cells());
-                row.extend(watts.map(|_| number_or_none(figures.watts, 2)));
+                row.extend([
+                    number_or_none(figures.watts, 2),
+                    number_or_none(figures.ios_per_joule, 1),
+                    number_or_none(figures.bytes_per_joule, 0),
+                ]);
             }
+            // Without columns for power, also less.
             row.resize(table.columns.len(), Cell::None);
             table.rows.push(row);
         }
@@ -187,7 +195,8 @@ fn heat(runs: &PhaseRuns<'_>) -> Vec<String> {
     };
     let hottest = |round: &[StepResult]| Some(round.iter().filter_map(temperature).max()?.to_string());
     let watts = |round: &[StepResult]| {
-        Some(format!("{:.1}", mean_of(round.iter().filter_map(|run| energy::watts(&run.report)))?))
+        let power = round.iter().filter_map(|run| energy::power(&run.report));
+        Some(format!("{:.1}", mean_of(power.map(|(watts, _)| watts))?))
     };
     let lines = [line("degrees Celsius", &hottest), line("watts", &watts)];
     let mut lines: Vec<String> = lines.into_iter().flatten().collect();
@@ -235,7 +244,7 @@ pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
                     Cell::Latency(whole.completion.running.max),
                     number_or_none(temperature(&results[number]).map(f64::from), 0),
                     Cell::text(overheated(&results[number..=number])),
-                    number_or_none(energy::watts(&results[number].report), 2),
+                    number_or_none(energy::power(&results[number].report).map(|(watts, _)| watts), 2),
                     Cell::bytes(is_saturation(runs).then_some(written_bytes)),
                 ]);
             }

@@ -137,13 +137,19 @@ fn power_is_beside_the_rounds_and_in_the_rows_where_the_machine_tells_it() {
         run.report.energy = vec![Default::default()];
         run.report.energy[0].energy_uj = if number % 2 == 1 { 10_000_000 } else { 20_000_000 };
         run.report.energy[0].elapsed_ns = 1_000_000_000;
+        run.report.energy[0].idle_uw = (number < 9).then_some(5_000_000);
     }
     let result = study.result(&results, 80);
     assert!(result.text.contains("watts by round: 15.0, 15.0, -, 15.0, 15.0\n"), "{}", result.text);
     let column = result.table.columns.iter().position(|column| column.key == "watts").unwrap();
     let watts: Vec<&Cell> = result.table.rows.iter().map(|row| &row[column]).collect();
     assert_eq!(watts, [&Cell::Number(10.0, 2), &Cell::Number(20.0, 2)]);
-    assert!(result.table.csv().starts_with("test,") && result.table.csv().contains(",watts\r\n"));
+    // Of reads 5 J above idle, of writes 15 J, in the rounds before which the machine was measured.
+    let (ios, bytes) = (|row: usize| &result.table.rows[row][column + 1], |row: usize| &result.table.rows[row][column + 2]);
+    let number = |cell: &Cell| match cell { Cell::Number(value, _) => *value, other => panic!("{other:?}") };
+    assert!((number(ios(0)) / number(ios(1)) - 3.0).abs() < 0.01, "{:?}", result.table.rows);
+    assert!(number(bytes(0)) > number(ios(0)));
+    assert!(result.table.csv().contains(",watts,iops_per_watt,bytes_per_joule\r\n"));
     let (_, rounds) = result.tables.iter().find(|(name, _)| *name == "rounds").unwrap();
     let column = rounds.columns.iter().position(|column| column.key == "watts").unwrap();
     let known = rounds.rows.iter().filter(|row| row[column] == Cell::Number(20.0, 2)).count();
