@@ -53,7 +53,8 @@ pub(super) fn in_steady_windows<'r>(runs: &PhaseRuns<'r>) -> Vec<(&'r Point, &'r
 pub(super) fn rows(all: &[PhaseRuns<'_>]) -> Table {
     let mut rounds = all.iter().flat_map(PhaseRuns::whole_rounds).flat_map(|round| round.iter());
     let power = match rounds.any(|run| energy::power(&run.report).is_some()) {
-        true => [("watts", "WATTS"), ("iops_per_watt", "IOPS/WATT"), ("bytes_per_joule", "BYTES/JOULE")].as_slice(),
+        true => [("watts", "WATTS"), ("iops_per_watt", "IOPS/WATT"), ("bytes_per_joule", "BYTES/JOULE")]
+            .as_slice(),
         false => &[],
     };
     let columns = [

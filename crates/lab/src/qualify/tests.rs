@@ -145,8 +145,12 @@ fn power_is_beside_the_rounds_and_in_the_rows_where_the_machine_tells_it() {
     let watts: Vec<&Cell> = result.table.rows.iter().map(|row| &row[column]).collect();
     assert_eq!(watts, [&Cell::Number(10.0, 2), &Cell::Number(20.0, 2)]);
     // Of reads 5 J above idle, of writes 15 J, in the rounds before which the machine was measured.
-    let (ios, bytes) = (|row: usize| &result.table.rows[row][column + 1], |row: usize| &result.table.rows[row][column + 2]);
-    let number = |cell: &Cell| match cell { Cell::Number(value, _) => *value, other => panic!("{other:?}") };
+    let (ios, bytes) =
+        (|row: usize| &result.table.rows[row][column + 1], |row: usize| &result.table.rows[row][column + 2]);
+    let number = |cell: &Cell| match cell {
+        Cell::Number(value, _) => *value,
+        other => panic!("{other:?}"),
+    };
     assert!((number(ios(0)) / number(ios(1)) - 3.0).abs() < 0.01, "{:?}", result.table.rows);
     assert!(number(bytes(0)) > number(ios(0)));
     assert!(result.table.csv().contains(",watts,iops_per_watt,bytes_per_joule\r\n"));

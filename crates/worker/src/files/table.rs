@@ -219,7 +219,9 @@ impl<'a> FileTable<'a> {
         let plan = &self.plan.list[index as usize];
         let failed = |operation: &str, error: io::Error| Failure::file(operation, &plan.path, &error);
         if let Some(cycles) = self.cycles {
-            engine.open(index, &named(plan, self.plan)).map_err(|error| Failure::of_engine(cycles, "start", &error))?;
+            engine
+                .open(index, &named(plan, self.plan))
+                .map_err(|error| Failure::of_engine(cycles, "start", &error))?;
             self.add_open(index, Opened::ByEngine);
             return Ok(());
         }
