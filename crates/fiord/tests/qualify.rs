@@ -676,7 +676,8 @@ fn power_is_shown_if_the_machine_tells_it_and_nothing_if_not() {
         assert_eq!(text.contains("watts by round: 15.0"), power_uw.is_some(), "{text}");
         assert_eq!(text.contains("watts"), power_uw.is_some(), "{text}");
         let csv = ran("--csv").stdout;
-        assert_eq!(csv.lines().next().unwrap().ends_with(",watts"), power_uw.is_some(), "{csv}");
+        let columns = ",watts,iops_per_watt,bytes_per_joule";
+        assert_eq!(csv.lines().next().unwrap().ends_with(columns), power_uw.is_some(), "{csv}");
         let document = ran("--json").json();
         assert_documented(&document, "qualify");
         let is_it = |watts: &Value| watts.as_f64().is_some_and(|watts| (watts - 15.0).abs() < 0.01);
