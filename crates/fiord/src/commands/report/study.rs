@@ -74,7 +74,7 @@ fn page(title: String, study: &StudyDocument) -> StudyPage {
         conclusion: conclusion.join(" "),
         findings: study.findings.iter().map(finding).collect(),
         facts: facts_of(study),
-        parts: tables.into_iter().map(|table| part(&study.study, table)).collect(),
+        parts: tables.into_iter().filter_map(|table| part(&study.study, table)).collect(),
         repeat: Vec::new(),
     }
 }
@@ -92,7 +92,8 @@ fn finding(finding: &ReportedFinding) -> StudyFinding {
     StudyFinding { code, severity, subject, sentence, remedy }
 }
 
-fn part(study: &str, table: &StudyRows) -> StudyPart {
+/// A table with its charts; nothing if there is nothing in it.
+fn part(study: &str, table: &StudyRows) -> Option<StudyPart> {
     let known = TITLES.iter().find(|(key, ..)| *key == table.key);
     let title =
         known.map_or_else(|| capitalised(&table.key.replace('_', " ")), |(_, title, _)| (*title).to_string());
@@ -107,8 +108,12 @@ fn part(study: &str, table: &StudyRows) -> StudyPart {
         (QUALIFY, "rounds") => (qualify::charts_of_rounds(table), Vec::new()),
         _ => Default::default(),
     };
-    tables.push(StudyTable { caption, columns, rows, ..StudyTable::default() });
-    StudyPart { id: table.key.replace('_', "-"), title, charts, tables, ..StudyPart::default() }
+    if !rows.is_empty() {
+        tables.push(StudyTable { caption, columns, rows, ..StudyTable::default() });
+    }
+    let is_empty = charts.is_empty() && tables.is_empty();
+    let id = table.key.replace('_', "-");
+    (!is_empty).then(|| StudyPart { id, title, charts, tables, ..StudyPart::default() })
 }
 
 /// The runs of a recorded study, and how to see more of each; nothing without runs.
