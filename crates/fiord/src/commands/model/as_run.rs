@@ -50,14 +50,13 @@ pub(super) fn recorded<T>(
     }
     let in_scratch = |name: &str| scratch.path().join(name);
     OutputFile::new("--verify", &in_scratch(JOB_FILE), None)?.write(text.as_bytes())?;
+    // Its files are named from there, so that no option is made of a path.
+    std::env::set_current_dir(scratch.path()).map_err(|error| failed(&below, &error))?;
     let words = |last: &str| -> Vec<OsString> {
-        // A colon would end the name.
-        let place = scratch.path().to_string_lossy().replace(':', "\\:");
-        let mut words = vec![std::env::current_exe().unwrap_or_else(|_| "fiord".into()).into_os_string()];
-        words.extend([format!("--directory={place}").into(), "--no-history".into(), "--eta=never".into()]);
-        words.push(format!("--output={}", in_scratch(REPORT).display()).into());
-        words.extend([last.into(), in_scratch(JOB_FILE).into_os_string()]);
-        words
+        let fiord = std::env::current_exe().unwrap_or_else(|_| "fiord".into()).into_os_string();
+        let report = format!("--output={REPORT}");
+        let options = ["--no-history", "--eta=never", &report, last, JOB_FILE];
+        [fiord].into_iter().chain(options.map(OsString::from)).collect()
     };
     // The files that are read are made before, and are no part of the recording.
     let making = words("--create_only=1");
