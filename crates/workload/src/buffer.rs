@@ -12,6 +12,10 @@ use crate::substream::Substream;
 /// Block size at which targets deduplicate; each block gets a unique mark when scrambled.
 const SCRAMBLED_BYTES: usize = 512;
 
+/// Lines of the processor's cache in such a block, and words in a line.
+const LINES: usize = 8;
+const WORDS_PER_LINE: usize = 8;
+
 /// Fills buffers: once before the run, and again before each write if the job requests it.
 #[derive(Debug, Clone)]
 pub struct Filler {
@@ -101,9 +105,9 @@ impl Filler {
         self.change != Change::Nothing
     }
 
-    /// Prepares the bytes of a write to this offset of its file.
+    /// Prepares the bytes of a write to this offset of its file, in the buffer of this number.
     #[inline]
-    pub fn before_write(&mut self, buffer: &mut [u8], offset_bytes: u64) {
+    pub fn before_write(&mut self, number: usize, buffer: &mut [u8], offset_bytes: u64) {
         match self.change {
             Change::Nothing => {}
             Change::Refill => {
@@ -112,28 +116,42 @@ impl Filler {
                 }
                 self.prime(buffer);
             }
-            Change::Scramble => self.scramble(buffer),
+            Change::Scramble => self.scramble(number, buffer),
             Change::Offset => self.put_offset(buffer, offset_bytes),
         }
     }
 
     /// One store per block. Marks are unique within the run, so no two blocks are ever equal.
-    fn scramble(&mut self, buffer: &mut [u8]) {
-        // The compressible part of a chunk is unchanged: marks are at the start of its random part.
-        let step_bytes = match &self.content {
-            Content::Compressible { percent, chunk_bytes, .. } => {
-                let chunk_bytes = if *chunk_bytes == 0 { buffer.len() } else { *chunk_bytes };
-                if random_bytes(*percent, chunk_bytes.min(buffer.len())) < size_of::<u64>() {
-                    return;
-                }
-                chunk_bytes.max(SCRAMBLED_BYTES)
+    ///
+    /// Marks at the same place in all blocks would share an eighth of a cache, so their line changes from page to page and
+    /// from buffer to buffer.
+    fn scramble(&mut self, number: usize, buffer: &mut [u8]) {
+        if let Content::Compressible { percent, chunk_bytes, .. } = self.content {
+            return self.scramble_chunks(buffer, percent, chunk_bytes);
+        }
+        let (blocks, rest) = buffer.as_chunks_mut::<SCRAMBLED_BYTES>();
+        for (page, blocks) in blocks.chunks_mut(LINES).enumerate() {
+            let word = number.wrapping_add(page) % LINES * WORDS_PER_LINE;
+            for block in blocks {
+                block.as_chunks_mut().0[word] = self.words.unique().to_le_bytes();
             }
-            _ => SCRAMBLED_BYTES,
-        };
-        let mut rest = buffer;
-        while let Some(mark) = rest.first_chunk_mut() {
+        }
+        self.mark(rest);
+    }
+
+    /// The same for compressible contents: the random part of a chunk begins with the mark, and the rest is left as it is.
+    fn scramble_chunks(&mut self, buffer: &mut [u8], percent: usize, chunk_bytes: usize) {
+        let chunk_bytes = if chunk_bytes == 0 { buffer.len() } else { chunk_bytes };
+        if random_bytes(percent, chunk_bytes.min(buffer.len())) >= size_of::<u64>() {
+            chunks(buffer, chunk_bytes.max(SCRAMBLED_BYTES)).for_each(|chunk| self.mark(chunk));
+        }
+    }
+
+    /// Puts a mark at the beginning of a block, if there is room for one.
+    #[inline]
+    fn mark(&mut self, block: &mut [u8]) {
+        if let Some(mark) = block.first_chunk_mut() {
             *mark = self.words.unique().to_le_bytes();
-            rest = rest.get_mut(step_bytes..).unwrap_or_default();
         }
     }
 
@@ -197,9 +215,9 @@ mod tests {
         let mut filler = Filler::new(fill, 9);
         let mut buffer = vec![0xaa; length];
         filler.prime(&mut buffer);
-        filler.before_write(&mut buffer, 4096);
+        filler.before_write(0, &mut buffer, 4096);
         let first = buffer.clone();
-        filler.before_write(&mut buffer, 8192);
+        filler.before_write(0, &mut buffer, 8192);
         [first, buffer]
     }
 
@@ -232,7 +250,7 @@ mod tests {
             let mut filler = Filler::new(&fill, 9).with_duplicates(Some(&dedupe), 9);
             let mut buffer = vec![0; 4 * KIB];
             let mut write = |number: u64| {
-                filler.before_write(&mut buffer, number * 4096);
+                filler.before_write(0, &mut buffer, number * 4096);
                 buffer.clone()
             };
             let different: BTreeSet<Vec<u8>> = (0..1000).map(&mut write).collect();
@@ -253,11 +271,37 @@ mod tests {
 
     #[test]
     fn scrambling_changes_a_few_bytes_of_every_block() {
-        let [first, second] = two_writes(&random(false, true), 64 * KIB);
-        let mut blocks = BTreeSet::new();
-        for (before, after) in first.chunks(SCRAMBLED_BYTES).zip(second.chunks(SCRAMBLED_BYTES)) {
-            assert!(blocks.insert(before) && blocks.insert(after), "a repeated block");
-            assert_eq!(before[8..], after[8..]);
+        // A last block that is shorter is changed as well.
+        for (number, length) in [(0, 64 * KIB), (1, 64 * KIB), (7, 4 * KIB + 1000), (usize::MAX, 100)] {
+            let mut filler = Filler::new(&random(false, true), 9);
+            let mut buffer = vec![0; length];
+            filler.prime(&mut buffer);
+            let mut blocks = BTreeSet::new();
+            for _ in 0..2 {
+                let before = buffer.clone();
+                filler.before_write(number, &mut buffer, 4096);
+                for (before, after) in before.chunks(SCRAMBLED_BYTES).zip(buffer.chunks(SCRAMBLED_BYTES)) {
+                    assert!(blocks.insert(after.to_vec()), "a repeated block");
+                    let changed = before.iter().zip(after).filter(|(before, after)| before != after).count();
+                    assert!((1..=8).contains(&changed), "{changed} bytes of {}", before.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn marks_lie_in_all_parts_of_a_cache() {
+        // The sets of a cache of 4 KiB a way: the marks of a long buffer, and those of many short ones.
+        for (buffers, length) in [(1, 64 * KIB), (16, 4 * KIB)] {
+            let mut sets = BTreeSet::new();
+            for number in 0..buffers {
+                let mut buffer = vec![0; length];
+                Filler::new(&random(false, true), 9).before_write(number, &mut buffer, 0);
+                let marks =
+                    buffer.chunks(64).enumerate().filter(|(_, line)| line.iter().any(|byte| *byte != 0));
+                sets.extend(marks.map(|(line, _)| line % 64));
+            }
+            assert_eq!(sets.len(), 64, "{buffers} buffers of {length} bytes");
         }
     }
 

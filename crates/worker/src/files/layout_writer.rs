@@ -61,7 +61,7 @@ pub(super) fn write(
     let mut chunk = Chunk::new(CHUNK_BYTES.min(bytes - done) as usize, filler);
     while done < bytes {
         let length = CHUNK_BYTES.min(bytes - done) as usize;
-        filler.before_write(chunk.bytes(length), done);
+        filler.before_write(0, chunk.bytes(length), done);
         open.write_all_at(chunk.bytes(length), done)?;
         done += length as u64;
         count(length as u64, progress)?;
@@ -81,7 +81,7 @@ fn write_direct(
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> io::Result<u64> {
     let mut first = Chunk::new(CHUNK_BYTES as usize, filler);
-    filler.before_write(first.bytes(first.length), 0);
+    filler.before_write(0, first.bytes(first.length), 0);
     match direct.write_all_at(first.bytes(first.length), 0) {
         Err(error) if Errno::of(&error) == Some(Errno::EINVAL) => return Ok(0),
         written => written?,
@@ -125,7 +125,7 @@ fn order_all(
             chunk
         };
         if next < end {
-            filler.before_write(chunk.bytes(CHUNK_BYTES as usize), next);
+            filler.before_write(0, chunk.bytes(CHUNK_BYTES as usize), next);
             orders.send((chunk, next)).map_err(|_| io::Error::other("the writers have ended"))?;
             (in_flight, next) = (in_flight + 1, next + CHUNK_BYTES);
         }

@@ -338,9 +338,10 @@ impl<'a> Work<'a> {
         if self.refills == Refills::First && !self.primed[slot.index()] {
             self.prime(engine, slot);
         }
+        let number = slot.index();
         let buffer = &mut engine.arena().bytes_mut(slot)[..op.length_bytes as usize];
         if self.refills != Refills::None {
-            self.filler.before_write(buffer, op.offset_bytes);
+            self.filler.before_write(number, buffer, op.offset_bytes);
         }
         if let Some(source) = self.source.observer() {
             source.prepare(op, buffer);

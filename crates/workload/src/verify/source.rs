@@ -660,7 +660,7 @@ impl OperationSource for VerifySource {
         let number = op.sequence.saturating_sub(1);
         if let Some(filler) = &mut self.filler {
             filler.prime(buffer);
-            filler.before_write(buffer, op.offset_bytes);
+            filler.before_write(0, buffer, op.offset_bytes);
         }
         let stamp = Stamp {
             offset_bytes: op.offset_bytes,
