@@ -60,10 +60,19 @@ struct Rounds<'a, 'w, 'arena, E, C> {
     work: &'a mut Work<'w>,
     queue: SlotQueue<'arena>,
     depth: Depth,
-    /// Whether the next operation, of which observers were notified, counts as an I/O of the job; `None` without observers.
-    noted: Option<bool>,
+    /// What was noted of the next operation when its observers were notified of it; `None` without observers.
+    noted: Option<Noted>,
     /// The depth and batches of the job; `depth` is lower while the depth is adjusted to a latency.
     depth_max: Depth,
+}
+
+/// What is known of an operation of which observers were notified, until it is in flight.
+#[derive(Clone, Copy)]
+struct Noted {
+    /// Whether it counts as an I/O of the job.
+    counts: bool,
+    /// When its rate intended it to start.
+    intended_ns: Option<u64>,
 }
 
 /// Why filling stopped.
@@ -161,7 +170,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
                 return Ok(Filled::Full);
             }
             self.queue.begin(index, &op, start_ns);
-            if self.work.is_observed() && self.noted.take() == Some(false) {
+            if self.work.is_observed() && self.noted.take().is_some_and(|noted| !noted.counts) {
                 self.queue.exclude();
             }
             if self.queue.queued() >= self.depth.submit {
@@ -177,18 +186,27 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
 
     /// How long `op` has to wait, if it has to. One that the engine had no room for has waited.
     #[inline(always)]
-    fn hold_ns(&self, op: &Op, now_ns: u64) -> Option<u64> {
-        if self.noted.is_some() { None } else { self.work.wait_ns(op, self.work.paced_ns(now_ns)) }
+    fn hold_ns(&mut self, op: &Op, now_ns: u64) -> Option<u64> {
+        if self.noted.is_some() {
+            return None;
+        }
+        if let Some(intended_ns) = self.work.take_turn(op, now_ns) {
+            self.noted = Some(Noted { counts: true, intended_ns: Some(intended_ns) });
+            return None;
+        }
+        self.work.wait_ns(op, self.work.paced_ns(now_ns))
     }
 
     /// Prepares `op`, and notifies its observers that it is issued: before its time begins, because that takes time as well.
     // A call would have the operation in memory.
     #[inline(always)]
     fn prepare(&mut self, op: &mut Op, slot: &mut Slot<'arena>, now_ns: u64) {
-        self.work.note_intended_start(op);
+        let intended_ns = self.noted.map_or_else(|| self.work.intended_ns(op), |noted| noted.intended_ns);
+        op.due_ns = intended_ns.unwrap_or(op.due_ns);
         self.work.fill_buffer(self.engine, slot, op);
         if self.work.is_observed() && self.noted.is_none() {
-            self.noted = Some(self.work.note_issue(op, self.work.paced_ns(now_ns)));
+            let counts = self.work.note_issue(op, self.work.paced_ns(now_ns));
+            self.noted = Some(Noted { counts, intended_ns });
         }
     }
 
@@ -199,7 +217,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         let end_ns = self.clock.now_ns();
         self.work.recorder.trims_unqueued += u64::from(op.action == Action::Trim);
         self.queue.begin_unqueued(completion.slot.index(), op, start_ns);
-        if self.noted.take() != Some(false) {
+        if self.noted.take().is_none_or(|noted| noted.counts) {
             self.work.recorder.stats.depth.record_many(self.queue.depth_shown(), 1);
             self.count_taken(1);
         }

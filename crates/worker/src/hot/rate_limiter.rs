@@ -19,16 +19,31 @@ struct Budget {
     cost_ns: f64,
     /// When the next I/O is due; in an open loop: the next that has not arrived yet.
     due_ns: f64,
+    /// The highest cost of an I/O.
+    cost_max_ns: f64,
     /// Those that have arrived, in an open loop.
     arrivals: Option<Arrivals>,
 }
 
 impl Budget {
-    fn new(bytes_per_s: Option<u64>, ios_per_s: Option<u64>, open: bool) -> Budget {
+    fn new(bytes_per_s: Option<u64>, ios_per_s: Option<u64>, open: bool, longest_bytes: u64) -> Budget {
         let cost = |per_s: Option<u64>| per_s.filter(|rate| *rate > 0).map_or(0.0, |rate| 1e9 / rate as f64);
         let (ns_per_byte, ns_per_io) = (cost(bytes_per_s), cost(ios_per_s));
         let arrivals = (open && ns_per_byte + ns_per_io > 0.0).then(Arrivals::new);
-        Budget { ns_per_byte, ns_per_io, cost_ns: ns_per_io, due_ns: 0.0, arrivals }
+        let cost_max_ns = (ns_per_byte * longest_bytes as f64).max(ns_per_io);
+        Budget { ns_per_byte, ns_per_io, cost_ns: ns_per_io, due_ns: 0.0, cost_max_ns, arrivals }
+    }
+
+    /// The cost of an I/O.
+    #[inline]
+    fn cost_ns(&self, bytes: u64) -> f64 {
+        (self.ns_per_byte * bytes as f64).max(self.ns_per_io)
+    }
+
+    /// How many I/Os may be issued at `elapsed_ns` whatever their lengths, in a closed loop.
+    fn allowed(&self, elapsed_ns: u64) -> usize {
+        let left_ns = elapsed_ns as f64 - self.due_ns;
+        if left_ns < 0.0 { 0 } else { ((left_ns / self.cost_max_ns.max(1e-3)) as usize).saturating_add(1) }
     }
 
     /// When the next I/O may be issued, since the loop began.
@@ -39,7 +54,7 @@ impl Budget {
     /// Issues an I/O at `elapsed_ns`; `stretch` draws by how much longer than the mean it is to the next. I/Os that arrived
     /// during a stall are spaced by the length of the one that is issued after it.
     fn spend(&mut self, bytes: u64, elapsed_ns: u64, mut stretch: impl FnMut() -> f64) {
-        self.cost_ns = (self.ns_per_byte * bytes as f64).max(self.ns_per_io);
+        self.cost_ns = self.cost_ns(bytes);
         self.arrive(elapsed_ns, &mut stretch);
         if !self.arrivals.as_mut().is_some_and(Arrivals::take_first) {
             self.due_ns += self.cost_ns * stretch();
@@ -78,6 +93,8 @@ const UNTIL_COMPLETED: Pause = Pause { ns: u64::MAX, spin_ns: 0 };
 pub(crate) struct RateLimiter {
     budgets: PerDirection<Budget>,
     limits_rates: bool,
+    /// Whether I/Os wait for nothing but rates, each for a time that the one before it has set.
+    is_plain: bool,
     poisson: Option<Random>,
     pace: Pace,
     start_ns: u64,
@@ -91,15 +108,18 @@ pub(crate) struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// `None` when nothing is limited.
-    pub(crate) fn new(pace: &Pace, seed: u64) -> Option<RateLimiter> {
+    /// For I/Os of at most these lengths, in bytes; `None` when nothing is limited.
+    pub(crate) fn new(pace: &Pace, seed: u64, longest_bytes: PerDirection<u64>) -> Option<RateLimiter> {
         let limits_rates = pace.has_rates();
         if !limits_rates && pace.think.is_none() {
             return None;
         }
         Some(RateLimiter {
-            budgets: [0, 1, 2].map(|d: usize| Budget::new(pace.bytes_per_s[d], pace.ios_per_s[d], pace.open)),
+            budgets: [0, 1, 2].map(|d: usize| {
+                Budget::new(pace.bytes_per_s[d], pace.ios_per_s[d], pace.open, longest_bytes[d])
+            }),
             limits_rates,
+            is_plain: pace.think.is_none() && !pace.open && !pace.poisson,
             poisson: pace.poisson.then(|| Random::new(seed)),
             pace: pace.clone(),
             start_ns: 0,
@@ -173,6 +193,32 @@ impl RateLimiter {
             if write_ns > now_ns && read_ns < write_ns { read } else { write },
             if read_ns > now_ns && write_ns < read_ns { write } else { read },
         ]
+    }
+
+    /// How many I/Os a mixed job may issue from `now_ns` on before one of its directions may have to wait; 0 if one has to
+    /// now, or it is not known.
+    pub(crate) fn allowed(&self, now_ns: u64) -> usize {
+        let elapsed_ns = now_ns.saturating_sub(self.start_ns);
+        let allowed = |direction: Direction| self.budgets[direction.index()].allowed(elapsed_ns);
+        if self.is_plain { allowed(Direction::Read).min(allowed(Direction::Write)) } else { 0 }
+    }
+
+    /// Whether I/Os wait for nothing but rates, so that `take_turn` may be asked.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Issues `op` if its rate allows it at `now_ns`, of a limiter that is plain: `pause`, `intended_ns` and `issued` in
+    /// one. Returns its intended start in nanoseconds since `begin`; `None` if it has to wait.
+    #[inline]
+    pub(crate) fn take_turn(&mut self, op: &Op, now_ns: u64) -> Option<u64> {
+        let budget = &mut self.budgets[op.action.direction()?.index()];
+        let due_ns = budget.due_ns as u64;
+        if due_ns > now_ns.saturating_sub(self.start_ns) {
+            return None;
+        }
+        budget.due_ns += budget.cost_ns(op.length_bytes);
+        Some(due_ns)
     }
 
     fn due_ns(&self, direction: Direction) -> u64 {
@@ -257,6 +303,10 @@ mod tests {
     use crate::hot::arrivals::WAITING_MAX;
     use fiord_plan::{Action, Think};
 
+    fn limiter_of(pace: &Pace, seed: u64) -> Option<RateLimiter> {
+        RateLimiter::new(pace, seed, [1 << 20; 3])
+    }
+
     fn write(length_bytes: u64) -> Op {
         Op::new(Action::Write, 0, 0, length_bytes)
     }
@@ -275,27 +325,27 @@ mod tests {
 
     #[test]
     fn a_job_without_limits_has_no_limiter() {
-        assert!(RateLimiter::new(&Pace::default(), 1).is_none());
+        assert!(limiter_of(&Pace::default(), 1).is_none());
     }
 
     #[test]
     fn ios_are_spaced_by_their_rate() {
         let pace = Pace { ios_per_s: [None, Some(1000), None], ..Pace::default() };
-        let mut limiter = RateLimiter::new(&pace, 1).unwrap();
+        let mut limiter = limiter_of(&pace, 1).unwrap();
         assert_eq!(last_issue_ns(&mut limiter, write(4096), 501), 500_000_000);
     }
 
     #[test]
     fn bytes_are_spaced_by_their_rate() {
         let pace = Pace { bytes_per_s: [None, Some(1 << 20), None], ..Pace::default() };
-        let mut limiter = RateLimiter::new(&pace, 1).unwrap();
+        let mut limiter = limiter_of(&pace, 1).unwrap();
         assert_eq!(last_issue_ns(&mut limiter, write(1 << 18), 5), 1_000_000_000);
     }
 
     #[test]
     fn poisson_arrivals_keep_the_mean() {
         let pace = Pace { ios_per_s: [None, Some(1000), None], poisson: true, ..Pace::default() };
-        let mut limiter = RateLimiter::new(&pace, 7).unwrap();
+        let mut limiter = limiter_of(&pace, 7).unwrap();
         let took_ns = last_issue_ns(&mut limiter, write(4096), 20_001) as f64;
         assert!((took_ns / 20e9 - 1.0).abs() < 0.03, "{took_ns}");
     }
@@ -304,7 +354,7 @@ mod tests {
         Think { pause_us: 100, spin_us: 0, cycles: 0, every_ios: 4, count_issued: false, io_time_us: 0 };
 
     fn thinking(think: Think) -> RateLimiter {
-        RateLimiter::new(&Pace { think: Some(think), ..Pace::default() }, 1).unwrap()
+        limiter_of(&Pace { think: Some(think), ..Pace::default() }, 1).unwrap()
     }
 
     #[test]
@@ -369,14 +419,14 @@ mod tests {
     fn a_limited_direction_does_not_delay_the_other() {
         let (read, write_direction) = (Direction::Read, Direction::Write);
         let pace = Pace { ios_per_s: [None, Some(1000), None], ..Pace::default() };
-        let mut limiter = RateLimiter::new(&pace, 1).unwrap();
+        let mut limiter = limiter_of(&pace, 1).unwrap();
         limiter.begin(0);
         assert_eq!(limiter.preferred_directions(0), [write_direction, read]);
         limiter.issued(&write(1), 0);
         assert_eq!(limiter.preferred_directions(0), [read, read]);
         assert_eq!(limiter.preferred_directions(1_000_000), [write_direction, read]);
         let pace = Pace { ios_per_s: [Some(100), Some(1000), None], ..Pace::default() };
-        let mut limiter = RateLimiter::new(&pace, 1).unwrap();
+        let mut limiter = limiter_of(&pace, 1).unwrap();
         limiter.begin(0);
         limiter.issued(&write(1), 0);
         limiter.issued(&Op { action: read.into(), ..write(1) }, 0);
@@ -390,7 +440,7 @@ mod tests {
     #[test]
     fn a_late_job_catches_up_with_its_rate() {
         let pace = Pace { ios_per_s: [None, Some(1000), None], ..Pace::default() };
-        let mut limiter = RateLimiter::new(&pace, 1).unwrap();
+        let mut limiter = limiter_of(&pace, 1).unwrap();
         limiter.begin(0);
         limiter.issued(&write(1), 0);
         assert_eq!(limiter.pause(&write(1), 10_000_000), None);
@@ -399,7 +449,7 @@ mod tests {
     #[test]
     fn arrivals_of_an_open_loop_go_on_up_to_a_bound() {
         let pace = Pace { ios_per_s: [None, Some(1_000_000), None], open: true, ..Pace::default() };
-        let (mut limiter, op) = (RateLimiter::new(&pace, 1).unwrap(), write(1));
+        let (mut limiter, op) = (limiter_of(&pace, 1).unwrap(), write(1));
         limiter.begin(7);
         let issue = |limiter: &mut RateLimiter, now_ns: u64| {
             assert_eq!(limiter.pause(&op, now_ns), None);
@@ -432,7 +482,7 @@ mod tests {
     #[test]
     fn nothing_arrives_in_a_direction_that_the_job_does_not_issue() {
         let pace = Pace { ios_per_s: [Some(1000); 3], open: true, ..Pace::default() };
-        let limiter = RateLimiter::new(&pace, 1).unwrap();
+        let limiter = limiter_of(&pace, 1).unwrap();
         let mut limiter = limiter.with_arrivals_of(|direction| direction == Direction::Write);
         limiter.begin(0);
         let waiting = Some(OpenArrivals { dropped: 0, waiting: 11 });
@@ -442,7 +492,7 @@ mod tests {
     #[test]
     fn a_closed_loop_catches_up_without_a_bound_and_drops_nothing() {
         let pace = Pace { ios_per_s: [None, Some(1_000_000), None], ..Pace::default() };
-        let (mut limiter, op) = (RateLimiter::new(&pace, 1).unwrap(), write(1));
+        let (mut limiter, op) = (limiter_of(&pace, 1).unwrap(), write(1));
         limiter.begin(0);
         (0..100_000).for_each(|_| limiter.issued(&op, 100_000_000));
         assert_eq!(limiter.intended_ns(&op), Some(100_000_000));
@@ -452,8 +502,81 @@ mod tests {
     #[test]
     fn random_arrivals_of_an_open_loop_keep_the_mean() {
         let pace = Pace { ios_per_s: [None, Some(1000), None], poisson: true, open: true, ..Pace::default() };
-        let mut limiter = RateLimiter::new(&pace, 7).unwrap();
+        let mut limiter = limiter_of(&pace, 7).unwrap();
         let took_ns = last_issue_ns(&mut limiter, write(4096), 20_001) as f64;
         assert!((took_ns / 20e9 - 1.0).abs() < 0.03, "{took_ns}");
+    }
+
+    /// A limiter of reads and writes, and the I/Os that it is asked for.
+    fn limited(random: &mut Random) -> (RateLimiter, Vec<Op>) {
+        let mut rate = |most: u64| (random.below(3) > 0).then(|| 1 + random.below(most));
+        let pace = Pace {
+            ios_per_s: [rate(1 << 20), rate(1 << 20), None],
+            bytes_per_s: [rate(1 << 32), Some(1 << 30), None],
+            ..Pace::default()
+        };
+        let mut op = || {
+            let action = if random.below(2) == 0 { Action::Read } else { Action::Write };
+            Op::new(action, 0, 0, 512 + random.below((1 << 20) - 511))
+        };
+        let ops = (0..200).map(|_| op()).collect();
+        (limiter_of(&pace, 1).unwrap(), ops)
+    }
+
+    #[test]
+    fn a_turn_is_taken_when_there_is_no_pause_and_counts_as_an_issue() {
+        let mut random = Random::new(5);
+        for _ in 0..200 {
+            let (mut limiter, ops) = limited(&mut random);
+            limiter.begin(1000);
+            let mut short = limiter_of(&limiter.pace.clone(), 1).unwrap();
+            short.begin(1000);
+            let mut now_ns = 1000;
+            for op in ops {
+                now_ns += random.below(2_000_000);
+                while let Some(pause) = limiter.pause(&op, now_ns) {
+                    assert_eq!(short.take_turn(&op, now_ns), None);
+                    now_ns += pause.ns;
+                }
+                let intended_ns = limiter.intended_ns(&op);
+                let taken_ns = short.take_turn(&op, now_ns);
+                assert!(
+                    taken_ns.is_some() && (intended_ns.is_none() || taken_ns == intended_ns),
+                    "{taken_ns:?}"
+                );
+                limiter.issued(&op, now_ns);
+            }
+        }
+    }
+
+    #[test]
+    fn none_of_the_ios_that_are_allowed_at_once_waits_or_is_replaced() {
+        let mut random = Random::new(6);
+        let mut most = 0;
+        for _ in 0..200 {
+            let (mut limiter, ops) = limited(&mut random);
+            limiter.begin(0);
+            let now_ns = random.below(1_000_000_000);
+            let allowed = limiter.allowed(now_ns).min(ops.len());
+            for op in &ops[..allowed] {
+                assert_eq!(limiter.preferred_directions(now_ns), [Direction::Write, Direction::Read]);
+                assert_eq!(limiter.pause(op, now_ns), None);
+                limiter.issued(op, now_ns);
+            }
+            most = most.max(allowed);
+        }
+        assert!(most > 100, "{most}");
+    }
+
+    #[test]
+    fn how_many_are_allowed_is_not_known_of_arrivals_and_pauses() {
+        let rates = Pace { ios_per_s: [Some(10), Some(10), None], ..Pace::default() };
+        let paces = [
+            Pace { open: true, ..rates.clone() },
+            Pace { poisson: true, ..rates.clone() },
+            Pace { think: Some(THINK), ..rates.clone() },
+        ];
+        assert!(paces.iter().all(|pace| limiter_of(pace, 1).unwrap().allowed(u64::MAX / 2) == 0));
+        assert!(limiter_of(&rates, 1).unwrap().allowed(1_000_000_000) == 11);
     }
 }

@@ -82,6 +82,8 @@ pub(crate) struct Work<'a> {
     /// Whether something observes each operation: a rate limiter, a flow, a source other than the generator, the
     /// lifetimes of blocks, an engine that does not execute each.
     observed: bool,
+    /// Whether rates are all that observes operations, in a loop with a clock: each has a short way then.
+    is_only_paced: bool,
     /// Whether a completion is more than recorded: it is observed, or its latency is checked.
     follows_completions: bool,
     /// Whether the engine has operations other than I/O, and is asked what each was.
@@ -152,6 +154,7 @@ impl<'a> Work<'a> {
         Work {
             refills,
             observed,
+            is_only_paced: false,
             follows_completions: observed || parts.errors.watches_latency,
             asks_engine,
             serializes: parts.serializes,
@@ -207,6 +210,7 @@ impl<'a> Work<'a> {
     pub(crate) fn begin(&mut self, now_ns: u64, clocked: bool) {
         self.clocked = clocked;
         self.began_ns = if clocked { now_ns } else { clock::monotonic_ns() };
+        self.is_only_paced = self.is_only_paced();
         if let Some(limiter) = &mut self.limiter {
             limiter.begin(self.began_ns);
         }
@@ -221,6 +225,17 @@ impl<'a> Work<'a> {
         self.live.set_state(State::Ramping);
         let ramp_ns = (self.limits.ramp_bytes == 0).then_some(self.limits.ramp_ns);
         self.set_deadline(now_ns, ramp_ns);
+    }
+
+    /// Whether rates are all that observes operations, in a loop with a clock.
+    fn is_only_paced(&self) -> bool {
+        let is_observed_otherwise = !self.source.is_generator()
+            || self.asks_engine
+            || self.writes_after_trims
+            || self.flow.is_some()
+            || self.recorder.blocks.is_some()
+            || self.errors.watches_latency;
+        self.clocked && self.limiter.as_ref().is_some_and(RateLimiter::is_plain) && !is_observed_otherwise
     }
 
     /// Begins measuring.

@@ -4,7 +4,7 @@
 
 use fiord_engine::contract::{Engine, Slot};
 use fiord_plan::job::Fill;
-use fiord_plan::{Direction, Job, Pattern};
+use fiord_plan::{BlockSizes, Direction, Job, Pattern};
 use fiord_workload::{
     CycleSource, Filler, PriorityDraw, RangedTrims, Source, SprandomSource, Stream, VerifySource,
     WorkloadError, ZonedSource,
@@ -142,7 +142,7 @@ pub(crate) fn assemble_from<'a, 'arena, E: Engine<'arena>>(
     let work = Box::new(Work::new(Parts {
         source,
         filler,
-        limiter: RateLimiter::new(&job.pace, job.access.seed)
+        limiter: RateLimiter::new(&job.pace, seed, job.access.block_sizes.each_ref().map(BlockSizes::max))
             .map(|limiter| limiter.with_arrivals_of(|direction| job.issues(direction))),
         wake: WakeAhead::of(job),
         priorities: PriorityDraw::new(&job.io_priorities, seed),

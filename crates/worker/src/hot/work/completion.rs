@@ -33,8 +33,12 @@ impl Work<'_> {
         op: &Op,
         stamps: Stamps,
     ) -> Result<(), End> {
-        if self.follows_completions && !self.note_completion::<E, C>(engine, slot, op, stamps)? {
-            return Ok(());
+        if self.follows_completions {
+            if self.is_only_paced {
+                self.respond(op, stamps.end_ns);
+            } else if !self.note_completion::<E, C>(engine, slot, op, stamps)? {
+                return Ok(());
+            }
         }
         if !C::RUNNING {
             self.recorder.counted(op);
@@ -94,11 +98,8 @@ impl Work<'_> {
         slot: &mut Slot<'arena>,
     ) -> Result<bool, End> {
         self.note_end_of_io(op, if C::RUNNING { stamps.end_ns } else { clock::monotonic_ns() });
-        if let (Some(direction), true, true) =
-            (op.action.direction(), C::RUNNING, op.purpose.rules().is_paced)
-        {
-            let intended_ns = self.turn_intended_ns.unwrap_or(op.due_ns);
-            self.recorder.responded(direction, stamps.end_ns.saturating_sub(self.began_ns + intended_ns));
+        if C::RUNNING && op.purpose.rules().is_paced {
+            self.respond(op, stamps.end_ns);
         }
         if let Some(blocks) = &mut self.recorder.blocks {
             blocks.completed(&op.whole());
@@ -121,6 +122,14 @@ impl Work<'_> {
             self.live.completed_unmeasured();
         }
         Ok(is_measured)
+    }
+
+    /// Records from the start that its rate intended until when `op` completed.
+    #[inline]
+    fn respond(&mut self, op: &Op, end_ns: u64) {
+        let Some(direction) = op.action.direction() else { return };
+        let intended_ns = self.turn_intended_ns.unwrap_or(op.due_ns);
+        self.recorder.responded(direction, end_ns.saturating_sub(self.began_ns + intended_ns));
     }
 
     /// Notifies the limiter of an I/O that completed, successfully or not.

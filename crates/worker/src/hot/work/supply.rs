@@ -83,7 +83,7 @@ impl Work<'_> {
         }
         self.ops.clear();
         // A ramp with a size ends between two I/Os.
-        let room = if self.steer(now_ns) || ramps_by_size { 1 } else { BATCH };
+        let room = if ramps_by_size { self.steer(now_ns).min(1) } else { self.steer(now_ns) };
         let elapsed_ns = if self.source.is_generator() { 0 } else { self.elapsed_ns(now_ns) };
         let supply = self.source.fill(&mut self.ops.ops, room, elapsed_ns);
         if let Source::Other(source) = &self.source {
@@ -106,15 +106,16 @@ impl Work<'_> {
         self.live.counters().bytes.iter().sum::<u64>() >= self.limits.ramp_bytes
     }
 
-    /// Steers a mixed stream to the direction whose rate allows it; `true` if the rates decide, and operations have to
-    /// be generated one at a time.
-    fn steer(&mut self, now_ns: u64) -> bool {
+    /// Steers a mixed stream to the direction whose rate allows it; returns how many operations may be generated before
+    /// that is to be decided again.
+    fn steer(&mut self, now_ns: u64) -> usize {
         match &self.limiter {
             Some(limiter) if limiter.limits_rates() && self.source.is_mixed() => {
-                self.source.steer(limiter.preferred_directions(self.paced_ns(now_ns)));
-                true
+                let now_ns = self.paced_ns(now_ns);
+                self.source.steer(limiter.preferred_directions(now_ns));
+                limiter.allowed(now_ns).clamp(1, BATCH)
             }
-            _ => false,
+            _ => BATCH,
         }
     }
 }

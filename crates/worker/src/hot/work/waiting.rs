@@ -59,10 +59,20 @@ impl Work<'_> {
     ///
     /// # Errors
     /// The end of the loop, if that comes first.
+    #[inline]
     pub(crate) fn wait_for_turn<C: Clock>(&mut self, op: &Op, now_ns: u64, clock: C) -> Result<(), End> {
         if !self.observed {
             return Ok(());
         }
+        if let Some(intended_ns) = self.take_turn(op, now_ns) {
+            self.turn_intended_ns = Some(intended_ns);
+            return Ok(());
+        }
+        self.wait_for_late_turn(op, now_ns, clock)
+    }
+
+    #[inline(never)]
+    fn wait_for_late_turn<C: Clock>(&mut self, op: &Op, now_ns: u64, clock: C) -> Result<(), End> {
         let mut turn_ns = self.paced_ns(now_ns);
         while let Some(ns) = self.wait_ns(op, turn_ns) {
             let until_ns = turn_ns.saturating_add(ns);
@@ -72,6 +82,13 @@ impl Work<'_> {
         self.turn_intended_ns = self.intended_ns(op);
         self.note_issue(op, turn_ns);
         Ok(())
+    }
+
+    /// Issues `op` at `now_ns`, if a rate is all that it may have to wait for and allows it; its observers are notified then.
+    /// Returns when the rate intended it to start; `None`: it has to be asked for what else there is.
+    #[inline(always)]
+    pub(crate) fn take_turn(&mut self, op: &Op, now_ns: u64) -> Option<u64> {
+        self.limiter.as_mut().filter(|_| self.is_only_paced)?.take_turn(op, now_ns)
     }
 
     /// Waits for `ns`, or less if `handle_due` is due before or the rest of the wait is to be polled.
@@ -127,16 +144,8 @@ impl Work<'_> {
         self.flow.as_deref().filter(|_| counts)
     }
 
-    /// Notes in `op`, which may be issued now, when its rate intended it to start.
-    #[inline]
-    pub(crate) fn note_intended_start(&self, op: &mut Op) {
-        if let Some(due_ns) = self.intended_ns(op) {
-            op.due_ns = due_ns;
-        }
-    }
-
     /// When the rate of `op`, which may be issued now, intended it to start.
-    fn intended_ns(&self, op: &Op) -> Option<u64> {
+    pub(crate) fn intended_ns(&self, op: &Op) -> Option<u64> {
         self.limiter.as_ref().filter(|_| op.purpose.rules().is_paced)?.intended_ns(op)
     }
 
