@@ -40,7 +40,7 @@ pub enum Outcome {
 /// The figures of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figures {
-    /// I/Os per second and number of I/Os, as reported; the peak tool does not report the latter.
+    /// As the program reports it.
     reported: Reported,
     cost: Cost,
     /// Share of one processor's time that the peer used during the run, if the row has one.
@@ -49,8 +49,12 @@ pub struct Figures {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Reported {
+    /// I/Os per second.
     iops: f64,
+    /// Their number, which the peak tool does not report.
     ios: Option<u64>,
+    /// The 99th percentile of completion latencies, of the slowest direction of any job, if it is reported.
+    p99_ns: Option<f64>,
 }
 
 impl Figures {
@@ -59,6 +63,7 @@ impl Figures {
         let mut document = self.cost.to_json();
         document["iops"] = self.reported.iops.into();
         document["ios"] = self.reported.ios.into();
+        document["p99_ns"] = self.reported.p99_ns.into();
         if let Some(peer_busy) = self.peer_busy {
             document["peer_busy"] = peer_busy.into();
         }
@@ -76,7 +81,7 @@ pub fn row(row: &Row, programs: &Programs, places: &Places, effort: Effort) -> O
         },
     };
     let device = match row.place {
-        Location::Directory => None,
+        Location::Directory | Location::Memory | Location::FileSystem(_) => None,
         Location::Device => Some(places.device()),
         Location::Devices => Some(places.devices()),
     };
@@ -84,12 +89,25 @@ pub fn row(row: &Row, programs: &Programs, places: &Places, effort: Effort) -> O
         Ok(device) => device,
         Err(why) => return Outcome::Skipped(why.clone()),
     };
-    let peer = match row.peer.map(|peer| peer.start(&places.directory)).transpose() {
+    let directory = match places.directory(row.place) {
+        Ok(directory) => directory,
+        Err(why) => return Outcome::Skipped(why.clone()),
+    };
+    let peer = match row.peer.map(|peer| peer.start(directory)).transpose() {
         Ok(peer) => peer,
         Err(why) => return Outcome::Skipped(why),
     };
     let peer = peer.as_ref();
-    let side = |program, is_peak, seconds| Side { row, program, is_peak, device, peer, seconds, places };
+    let side = |program, is_peak, seconds| Side {
+        row,
+        program,
+        is_peak,
+        device,
+        peer,
+        seconds,
+        directory,
+        output: &places.output,
+    };
     let is_peak = row.against != Against::Fio;
     let warm_fiord = side(&programs.fiord, false, 1).run();
     let other_refuses = match side(other, is_peak, 1).run() {
@@ -124,7 +142,8 @@ struct Side<'a> {
     device: Option<&'a str>,
     peer: Option<&'a Running>,
     seconds: u32,
-    places: &'a Places,
+    directory: &'a Path,
+    output: &'a Path,
 }
 
 impl Side<'_> {
@@ -144,11 +163,11 @@ impl Side<'_> {
 
     fn run(&self) -> Result<Figures, String> {
         let args = self.args();
-        let Places { directory, output, .. } = self.places;
         let peer_cpu_s = || self.peer.and_then(Running::cpu_s);
         let before_s = peer_cpu_s();
         let variables = self.peer.map_or(&[][..], |peer| &peer.variables);
-        let run = Run { program: self.program, args: &args, variables, directory, output };
+        let Side { program, directory, output, .. } = *self;
+        let run = Run { program, args: &args, variables, directory, output };
         let (text, cost) = run.measure()?;
         let used_s = peer_cpu_s().zip(before_s).map(|(after_s, before_s)| after_s - before_s);
         let peer_busy = used_s.map(|used_s| used_s / cost.process_s);
@@ -168,10 +187,13 @@ impl Side<'_> {
 fn totals(stdout: &str) -> Option<Reported> {
     let document: Value = serde_json::from_str(stdout.get(stdout.find('{')?..)?).ok()?;
     let jobs = document["jobs"].as_array()?;
-    let mut sum = Reported { iops: 0.0, ios: Some(0) };
+    let mut sum = Reported { iops: 0.0, ios: Some(0), p99_ns: None };
     for side in jobs.iter().flat_map(|job| [&job["read"], &job["write"], &job["trim"]]) {
         sum.iops += side["iops"].as_f64()?;
         sum.ios = Some(sum.ios? + side["total_ios"].as_u64()?);
+        if let Some(p99_ns) = side["clat_ns"]["percentile"]["99.000000"].as_f64() {
+            sum.p99_ns = Some(sum.p99_ns.map_or(p99_ns, |highest| highest.max(p99_ns)));
+        }
     }
     Some(sum)
 }
@@ -189,7 +211,7 @@ fn peak(stdout: &str) -> Option<Reported> {
             digits.parse::<f64>().ok().map(|digits| digits * factor)
         })
         .collect();
-    (!rates.is_empty()).then(|| Reported { iops: median(rates), ios: None })
+    (!rates.is_empty()).then(|| Reported { iops: median(rates), ios: None, p99_ns: None })
 }
 
 /// The middle one, or the mean of the two in the middle; 0 for no values.
@@ -225,11 +247,11 @@ mod tests {
     #[test]
     fn totals_are_summed_over_jobs_and_directions() {
         let text = r#"fio: a warning
-            {"jobs": [{"read": {"iops": 1.5, "total_ios": 3}, "write": {"iops": 2, "total_ios": 4},
+            {"jobs": [{"read": {"iops": 1.5, "total_ios": 3, "clat_ns": {"percentile": {"99.000000": 70}}}, "write": {"iops": 2, "total_ios": 4},
                        "trim": {"iops": 1, "total_ios": 2}},
                       {"read": {"iops": 4, "total_ios": 5}, "write": {"iops": 0, "total_ios": 0},
                        "trim": {"iops": 0, "total_ios": 0}}]}"#;
-        assert_eq!(totals(text), Some(Reported { iops: 8.5, ios: Some(14) }));
+        assert_eq!(totals(text), Some(Reported { iops: 8.5, ios: Some(14), p99_ns: Some(70.0) }));
         assert_eq!(totals("{}"), None);
         assert_eq!(totals("nothing"), None);
     }
@@ -238,7 +260,7 @@ mod tests {
     fn the_peak_tools_rate_is_the_median_of_its_seconds() {
         let text = "submitter=0, tid=1\nIOPS=900K, BW=3.5GiB/s, IOS/call=16/16\nIOPS=1.20M, BW=4GiB/s\n\
                     IOPS=1.10M, BW=4GiB/s\nMaximum IOPS=1.20M\n";
-        assert_eq!(peak(text), Some(Reported { iops: 1.1e6, ios: None }));
+        assert_eq!(peak(text), Some(Reported { iops: 1.1e6, ios: None, p99_ns: None }));
         assert_eq!(peak("no rate"), None);
     }
 }

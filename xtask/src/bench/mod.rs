@@ -170,9 +170,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_table_takes_less_than_half_an_hour() {
+    fn a_full_table_takes_less_than_forty_minutes() {
         let seconds = seconds_about(&rows::rows(), FULL);
-        assert!((300.0..1800.0).contains(&seconds), "{seconds}");
+        assert!((300.0..2400.0).contains(&seconds), "{seconds}");
         assert_eq!(duration_text(seconds_about(&rows::rows()[..1], QUICK)), "10 seconds");
         assert_eq!(duration_text(600.0), "10 minutes");
     }

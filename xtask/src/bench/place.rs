@@ -1,4 +1,5 @@
-//! Where rows run: a directory with a cached file, and a block device fast enough to show overhead.
+//! Where rows run: directories with a cached file, on the disk, in memory and on file systems made for them, and block
+//! devices fast enough to show overhead.
 //!
 //! Invariant: everything set up here is removed when dropped, whatever happens in between; a device that existed before
 //! is not touched.
@@ -9,20 +10,24 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::rows::{DEVICES, Location, TRACE_IOS};
+use super::rows::{DEVICES, FILE_SYSTEMS, Location, TRACE_IOS};
 use crate::repo;
 
 const CACHED_BYTES: usize = 64 << 20;
 const DEVICE_SIZE: &str = "1G";
+const FILE_SYSTEM_GIB: u64 = 2;
 
-/// All places; the device is set up for the first row that needs it.
+/// All places; what not every row needs is set up for the first that does.
 pub struct Places {
-    /// Where both programs run. Contains `cached`.
-    pub directory: PathBuf,
-    /// Where their output is stored until it is read.
+    /// On the disk. Contains `cached`.
+    directory: PathBuf,
+    /// Where the output of programs is stored until it is read.
     pub output: PathBuf,
+    memory: OnceCell<Result<MemoryDirectory, String>>,
+    file_systems: [OnceCell<Result<Mounted, String>>; FILE_SYSTEMS.len()],
     device: OnceCell<Result<Device, String>>,
     devices: OnceCell<Result<Vec<Device>, String>>,
     _scratch: Scratch,
@@ -33,20 +38,26 @@ impl Places {
     pub fn new() -> Result<Places, String> {
         let scratch = Scratch::new()?;
         let (directory, output) = (scratch.0.join("place"), scratch.0.join("output"));
+        fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
+        furnish(&directory)?;
         let (device, devices) = (OnceCell::new(), OnceCell::new());
-        let places = Places { directory, output, device, devices, _scratch: scratch };
-        for path in [&places.directory, &places.output] {
-            fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let (memory, file_systems) = (OnceCell::new(), Default::default());
+        Ok(Places { directory, output, memory, file_systems, device, devices, _scratch: scratch })
+    }
+
+    /// The directory in which both programs run, or why there is none.
+    pub fn directory(&self, place: Location) -> Result<&Path, &String> {
+        match place {
+            Location::Directory | Location::Device | Location::Devices => Ok(&self.directory),
+            Location::Memory => {
+                self.memory.get_or_init(MemoryDirectory::new).as_ref().map(|memory| memory.0.as_path())
+            }
+            Location::FileSystem(index) => {
+                let make =
+                    || Mounted::new(FILE_SYSTEMS[index], &self.directory.with_file_name(FILE_SYSTEMS[index]));
+                self.file_systems[index].get_or_init(make).as_ref().map(|mounted| mounted.at.as_path())
+            }
         }
-        for (name, contents) in [("cached", vec![0x5a; CACHED_BYTES]), ("iolog", iolog())] {
-            let path = places.directory.join(name);
-            let written = File::create(&path).and_then(|mut file| {
-                file.write_all(&contents)?;
-                file.sync_all()
-            });
-            written.map_err(|error| format!("{}: {error}", path.display()))?;
-        }
-        Ok(places)
     }
 
     /// The device's path, or why there is none.
@@ -57,7 +68,7 @@ impl Places {
     /// What the paths of all devices begin with, links in the directory; or why there are none.
     pub fn devices(&self) -> Result<&str, &String> {
         let link = |number| {
-            let device = loop_device()?;
+            let device = loop_device(1)?;
             let path = self.directory.join(format!("device.{number}"));
             symlink(&device.path, &path).map_err(|error| format!("{}: {error}", path.display()))?;
             Ok(device)
@@ -70,10 +81,70 @@ impl Places {
     pub fn kind_of(&self, place: Location) -> &'static str {
         match (place, self.device.get()) {
             (Location::Directory, _) => "directory",
+            (Location::Memory, _) => "tmpfs",
+            (Location::FileSystem(index), _) => FILE_SYSTEMS[index],
             (Location::Devices, _) => "64 loops over memory",
             (Location::Device, Some(Ok(Device { kind: Kind::Zram { .. }, .. }))) => "zram",
             (Location::Device, Some(Ok(Device { kind: Kind::Loop { .. }, .. }))) => "loop over memory",
             (Location::Device, _) => "no device",
+        }
+    }
+}
+
+/// Makes the directory and its files.
+fn furnish(directory: &Path) -> Result<(), String> {
+    fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    for (name, contents) in [("cached", vec![0x5a; CACHED_BYTES]), ("iolog", iolog())] {
+        let path = directory.join(name);
+        let written = File::create(&path).and_then(|mut file| {
+            file.write_all(&contents)?;
+            file.sync_all()
+        });
+        written.map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// A directory in memory.
+struct MemoryDirectory(PathBuf);
+
+impl MemoryDirectory {
+    fn new() -> Result<MemoryDirectory, String> {
+        let directory =
+            MemoryDirectory(PathBuf::from(format!("/dev/shm/fiord-bench-{}-place", std::process::id())));
+        furnish(&directory.0)?;
+        Ok(directory)
+    }
+}
+
+impl Drop for MemoryDirectory {
+    fn drop(&mut self) {
+        // As that of `Scratch`.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A new file system on a loop device over memory.
+struct Mounted {
+    at: PathBuf,
+    _device: Device,
+}
+
+impl Mounted {
+    fn new(kind: &str, at: &Path) -> Result<Mounted, String> {
+        let device = loop_device(FILE_SYSTEM_GIB)?;
+        fs::create_dir_all(at).map_err(|error| format!("{}: {error}", at.display()))?;
+        repo::output_of(repo::command(&format!("mkfs.{kind}"), &["-q", &device.path]))?;
+        let target = at.to_string_lossy();
+        repo::output_of(repo::command("mount", &[&device.path, &target]))?;
+        Ok(Mounted { at: at.to_path_buf(), _device: device })
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Err(why) = repo::output_of(repo::command("umount", &[&self.at.to_string_lossy()])) {
+            eprintln!("{} is still mounted: {why}", self.at.display());
         }
     }
 }
@@ -126,7 +197,7 @@ enum Kind {
 impl Device {
     fn new() -> Result<Device, String> {
         zram().or_else(|no_zram| {
-            loop_device().map_err(|no_loop| format!("no device: zram: {no_zram}; loop: {no_loop}"))
+            loop_device(1).map_err(|no_loop| format!("no device: zram: {no_zram}; loop: {no_loop}"))
         })
     }
 
@@ -174,9 +245,12 @@ fn remove_zram(number: &str) -> Result<(), String> {
     removed
 }
 
-fn loop_device() -> Result<Device, String> {
-    let backing = PathBuf::from(format!("/dev/shm/fiord-bench-{}", std::process::id()));
-    let sparse = File::create(&backing).and_then(|file| file.set_len(1 << 30));
+/// A loop device of this many GiB.
+fn loop_device(gib: u64) -> Result<Device, String> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let backing = PathBuf::from(format!("/dev/shm/fiord-bench-{}-{number}", std::process::id()));
+    let sparse = File::create(&backing).and_then(|file| file.set_len(gib << 30));
     sparse.map_err(|error| format!("{}: {error}", backing.display()))?;
     match repo::output_of(repo::command("losetup", &["--find", "--show", &backing.to_string_lossy()])) {
         Ok(path) => Ok(Device { path: path.trim().to_string(), kind: Kind::Loop { backing } }),
@@ -201,7 +275,7 @@ mod tests {
 
     #[test]
     fn everything_set_up_is_removed() {
-        for make in [zram, loop_device] {
+        for make in [zram, || loop_device(1)] {
             let device = match make() {
                 Ok(device) => device,
                 Err(why) => {

@@ -27,16 +27,24 @@ pub struct Row {
     pub claims: &'static [(Metric, Target)],
 }
 
-/// Where a row runs; both have a directory with the files `cached`, of 64 MiB, and `iolog`, a trace of `TRACE_IOS` reads
+/// Where a row runs; all have a directory with the files `cached`, of 64 MiB, and `iolog`, a trace of `TRACE_IOS` reads
 /// of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Location {
+    /// On the disk.
     Directory,
+    /// In memory (tmpfs).
+    Memory,
+    /// On a new file system over memory: the number of its kind in `FILE_SYSTEMS`.
+    FileSystem(usize),
     /// A fast block device, only read.
     Device,
     /// `DEVICES` of them: `DEVICE.0` and so on.
     Devices,
 }
+
+/// Kinds of file systems of rows.
+pub const FILE_SYSTEMS: [&str; 3] = ["ext4", "xfs", "btrfs"];
 
 /// Block devices of a row on many; fio names one of its own by `$filenum` or `$jobnum`.
 pub const DEVICES: usize = 64;
@@ -69,10 +77,12 @@ pub enum Metric {
     Cpu,
     /// Peak resident memory of the process or of one of its children.
     Memory,
+    /// The 99th percentile of completion latencies, as the program itself reports it.
+    P99,
 }
 
 impl Metric {
-    const ALL: [Metric; 4] = [Metric::Iops, Metric::Time, Metric::Cpu, Metric::Memory];
+    const ALL: [Metric; 5] = [Metric::Iops, Metric::Time, Metric::Cpu, Metric::Memory, Metric::P99];
 
     /// Its name in the raw results.
     pub fn key(self) -> &'static str {
@@ -81,6 +91,7 @@ impl Metric {
             Metric::Time => "process_s",
             Metric::Cpu => "cpu_s",
             Metric::Memory => "memory_bytes_max",
+            Metric::P99 => "p99_ns",
         }
     }
 
@@ -96,6 +107,7 @@ impl Metric {
             Metric::Time => "time",
             Metric::Cpu => "CPU time",
             Metric::Memory => "memory",
+            Metric::P99 => "p99",
         }
     }
 }
@@ -185,6 +197,8 @@ pub fn rows() -> Vec<Row> {
         null(),
         synchronous(),
         queued(),
+        tails(),
+        in_memory(),
         peak(),
         whole_processes(),
         calls(),
@@ -232,6 +246,40 @@ fn queued() -> Vec<Row> {
         device("libaio, device, tuned", TUNED_AIO),
         cached("libaio, cached", usual_aio),
         cached("libaio, cached, tuned", TUNED_AIO),
+    ]
+}
+
+/// The 99th percentile, where an I/O takes little more than the program's own work between two.
+fn tails() -> Vec<Row> {
+    const CLAIM: &[(Metric, Target)] = &[(Metric::P99, Target::AtMost(1.0))];
+    let row = |case, place, args: &[&str]| timed(case, place, args, CLAIM);
+    let uring = "--ioengine=io_uring --iodepth=32";
+    vec![
+        row("null, tail", Location::Directory, &[NULL, "--rw=randread"]),
+        row("mmap, tail", Location::Directory, &[CACHED, "--ioengine=mmap"]),
+        row("psync in memory, tail", Location::Memory, &[CACHED, "--ioengine=psync"]),
+        row("io_uring cached, tail", Location::Directory, &[CACHED, uring]),
+        row("zram, tail", Location::Device, &[DEVICE, uring]),
+        row("zram tuned, tail", Location::Device, &[DEVICE, TUNED_URING]),
+    ]
+}
+
+/// Where the kernel hands the requests of a ring to threads of its own.
+fn in_memory() -> Vec<Row> {
+    const CLAIM: &[(Metric, Target)] =
+        &[(Metric::Iops, Target::AtLeast(1.0)), (Metric::P99, Target::AtMost(1.0))];
+    const USUAL: &str = "--ioengine=io_uring --iodepth=32";
+    let row =
+        |case, ring, jobs| timed(case, Location::Memory, &[CACHED, ring, "--group_reporting", jobs], CLAIM);
+    vec![
+        row("tmpfs x1", USUAL, "--numjobs=1"),
+        row("tmpfs x4", USUAL, "--numjobs=4"),
+        row("tmpfs x8", USUAL, "--numjobs=8"),
+        row("tmpfs x16", USUAL, "--numjobs=16"),
+        row("tmpfs tuned x1", TUNED_URING, "--numjobs=1"),
+        row("tmpfs tuned x4", TUNED_URING, "--numjobs=4"),
+        row("tmpfs tuned x8", TUNED_URING, "--numjobs=8"),
+        row("tmpfs tuned x16", TUNED_URING, "--numjobs=16"),
     ]
 }
 
@@ -284,9 +332,11 @@ fn calls() -> Vec<Row> {
     let cached = |case, engine| {
         counted(case, &format!("{CACHED} --io_size=1g --ioengine={engine}"), IOS, 0.9).claims(NOT_SLOWER)
     };
-    let names = |case, engine| {
-        counted(case, &format!("--ioengine={engine} --nrfiles=10000 --size=40000k --bs=4k"), 10_000, 1.0)
-            .claims(NOT_SLOWER)
+    // In memory, so that no file system decides.
+    let names = |case, engine| Row {
+        place: Location::Memory,
+        ..counted(case, &format!("--ioengine={engine} --nrfiles=10000 --size=40000k --bs=4k"), 10_000, 0.6)
+            .claims(&[(Metric::Iops, Target::AtLeast(1.2))])
     };
     vec![
         cached("sync, cached", "sync"),
@@ -444,7 +494,23 @@ fn many() -> Vec<Row> {
                           --create_on_open=1 --fallocate=none --unlink=1";
     const READ: &str = "--ioengine=psync --rw=randread --bs=4k --direct=1 --group_reporting";
     let devices = |case, more| timed(case, Location::Devices, &[READ, more], NOT_SLOWER);
+    let on = |index, case, size: &str, ios| Row {
+        place: Location::FileSystem(index),
+        ..counted(case, &format!("{LAYOUT} --create_fsync=0 {size}"), ios, 2.0)
+    };
+    const ONE: &str = "--size=1g";
+    const SIXTEEN: &str = "--size=64m --numjobs=16";
+    const MANY: &str = "--filesize=4k --openfiles=100 --size=40000k --nrfiles=10000";
     vec![
+        on(0, "ext4, 1 GiB", ONE, 1),
+        on(0, "ext4, 16 files", SIXTEEN, 16),
+        on(0, "ext4, 10,000 files", MANY, 1),
+        on(1, "xfs, 1 GiB", ONE, 1),
+        on(1, "xfs, 16 files", SIXTEEN, 16),
+        on(1, "xfs, 10,000 files", MANY, 1),
+        on(2, "btrfs, 1 GiB", ONE, 1),
+        on(2, "btrfs, 16 files", SIXTEEN, 16),
+        on(2, "btrfs, 10,000 files", MANY, 1),
         counted("layout, 128 MiB", &format!("{LAYOUT} --size=128m"), 1, 1.8),
         counted("layout, 16 files", &format!("{LAYOUT} --size=4m --numjobs=16"), 16, 1.0),
         counted("layout, 1,000 files", &format!("{LAYOUT} {FILES} --size=4000k --nrfiles=1000"), 1, 0.5),
@@ -481,8 +547,9 @@ mod tests {
     #[test]
     fn a_device_is_named_if_needed_and_never_written() {
         for row in rows() {
-            assert_eq!(row.args.contains("DEVICE"), row.place != Location::Directory, "{}", row.case);
-            assert!(row.place == Location::Directory || row.args.contains("--rw=randread"), "{}", row.case);
+            let is_device = matches!(row.place, Location::Device | Location::Devices);
+            assert_eq!(row.args.contains("DEVICE"), is_device, "{}", row.case);
+            assert!(!is_device || row.args.contains("--rw=randread"), "{}", row.case);
         }
     }
 

@@ -73,6 +73,8 @@ fn figure(metric: Metric, value: f64) -> String {
         Metric::Iops => format!("{:.0}k/s", value / 1e3),
         Metric::Time | Metric::Cpu if value >= 1.0 => format!("{value:.2} s"),
         Metric::Time | Metric::Cpu => format!("{:.1} ms", value * 1e3),
+        Metric::P99 if value < 10e3 => format!("{value:.0} ns"),
+        Metric::P99 => format!("{:.1} us", value / 1e3),
         Metric::Memory if value >= GIB => format!("{:.2} GiB", value / GIB),
         Metric::Memory => format!("{:.1} MiB", value / GIB * 1024.0),
     }
