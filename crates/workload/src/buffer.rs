@@ -16,6 +16,9 @@ const SCRAMBLED_BYTES: usize = 512;
 const LINES: usize = 8;
 const WORDS_PER_LINE: usize = 8;
 
+/// Bytes after which lines have the same places in a first-level cache again.
+const PAGE_BYTES: usize = 4096;
+
 /// Fills buffers: once before the run, and again before each write if the job requests it.
 #[derive(Debug, Clone)]
 pub struct Filler {
@@ -129,14 +132,14 @@ impl Filler {
         if let Content::Compressible { percent, chunk_bytes, .. } = self.content {
             return self.scramble_chunks(buffer, percent, chunk_bytes);
         }
-        let (blocks, rest) = buffer.as_chunks_mut::<SCRAMBLED_BYTES>();
-        for (page, blocks) in blocks.chunks_mut(LINES).enumerate() {
+        let (pages, rest) = buffer.as_chunks_mut::<PAGE_BYTES>();
+        for (page, bytes) in pages.iter_mut().enumerate() {
             let word = number.wrapping_add(page) % LINES * WORDS_PER_LINE;
-            for block in blocks {
+            for block in bytes.as_chunks_mut::<SCRAMBLED_BYTES>().0 {
                 block.as_chunks_mut().0[word] = self.words.unique().to_le_bytes();
             }
         }
-        self.mark(rest);
+        rest.chunks_mut(SCRAMBLED_BYTES).for_each(|block| self.mark(block));
     }
 
     /// The same for compressible contents: the random part of a chunk begins with the mark, and the rest is left as it is.

@@ -11,6 +11,7 @@ use fiord_plan::{Action, FileIndex, Op};
 const CLAIMS_MAX: usize = 4096;
 
 /// A write or a trim.
+#[derive(PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) file: FileIndex,
     pub(super) zone: usize,
@@ -38,20 +39,18 @@ impl Claims {
         self.0.push_back(Claim { file: file as FileIndex, zone, write_bytes });
     }
 
-    /// The place of the claim of an operation in this zone; `None` for one that claims none.
-    pub(super) fn place_of(&self, op: &Op, zone: usize) -> Option<usize> {
-        let write_bytes = match op.action {
-            Action::Write => op.buffer_offset_bytes + op.length_bytes,
-            Action::Trim | Action::ResetZone => 0,
-            Action::Read | Action::Sync | Action::DataSync | Action::RangeSync(_) => return None,
-        };
-        let sought = (op.file, zone, write_bytes);
-        self.0.iter().position(|claim| (claim.file, claim.zone, claim.write_bytes) == sought)
+    /// Whether an operation in this zone has a claim.
+    pub(super) fn holds(&self, op: &Op, zone: usize) -> bool {
+        sought(op, zone).is_some_and(|sought| self.0.contains(&sought))
     }
 
-    /// The claim of an operation in this zone, which has ended.
+    /// The claim of an operation in this zone, which has ended; `None` for one that claims none.
     pub(super) fn take(&mut self, op: &Op, zone: usize) -> Option<Claim> {
-        let place = self.place_of(op, zone)?;
+        let sought = sought(op, zone)?;
+        if self.0.front() == Some(&sought) {
+            return self.0.pop_front();
+        }
+        let place = self.0.iter().position(|claim| *claim == sought)?;
         self.0.swap_remove_front(place)
     }
 
@@ -59,6 +58,16 @@ impl Claims {
     pub(super) fn pop(&mut self) -> Option<Claim> {
         self.0.pop_back()
     }
+}
+
+/// The claim that an operation in this zone has, if it has any.
+fn sought(op: &Op, zone: usize) -> Option<Claim> {
+    let write_bytes = match op.action {
+        Action::Write => op.buffer_offset_bytes + op.length_bytes,
+        Action::Trim | Action::ResetZone => 0,
+        Action::Read | Action::Sync | Action::DataSync | Action::RangeSync(_) => return None,
+    };
+    Some(Claim { file: op.file, zone, write_bytes })
 }
 
 #[cfg(test)]

@@ -702,7 +702,7 @@ impl ZonedSource {
         let is_write = op.action == Action::Write;
         let is_alone = self.files[op.file as usize].table.is_device() && !self.zoned.appends;
         let is_shared = is_write && !is_alone;
-        !is_shared && self.claimed_zone(op).is_some_and(|zone| self.claims.place_of(op, zone).is_some())
+        !is_shared && self.claimed_zone(op).is_some_and(|zone| self.claims.holds(op, zone))
     }
 
     /// The zone of an operation that may have claimed it.
