@@ -17,14 +17,22 @@ struct Place {
     file: FileIndex,
     start_bytes: u64,
     end_bytes: u64,
+    cells: Cells,
+}
+
+/// The cells that a place touches, by their numbers in the table.
+#[derive(Debug, Clone, Copy, Default)]
+enum Cells {
+    /// None: it ends at 0, and meets no other.
+    #[default]
+    None,
+    /// Those of its first and its last byte, which may be one.
+    Two([usize; 2]),
+    /// Others between them.
+    Many,
 }
 
 impl Place {
-    fn of(op: &Op) -> Place {
-        let (start_bytes, file) = (op.offset_bytes, op.file);
-        Place { file, start_bytes, end_bytes: start_bytes.saturating_add(op.length_bytes) }
-    }
-
     /// Whether the operations may overlap. All is compared, because a branch for each takes longer.
     #[inline]
     fn may_meet(&self, other: &Place) -> bool {
@@ -64,9 +72,13 @@ impl Places {
         }
         let left = std::mem::take(&mut self.of_slots[index]);
         self.count(&left, u32::wrapping_sub);
-        let place = Place::of(op);
+        let place = self.place_of(op);
         let is_alone = self.wide == 0
-            && self.cells_of(&place).is_some_and(|[first, last]| self.cells[first] | self.cells[last] == 0);
+            && match place.cells {
+                Cells::None => true,
+                Cells::Two([first, last]) => self.cells[first] | self.cells[last] == 0,
+                Cells::Many => false,
+            };
         let meets = |(other, it): (usize, &Place)| it.may_meet(&place) && overlaps(other);
         if !is_alone && self.of_slots.iter().enumerate().any(meets) {
             return false;
@@ -76,31 +88,36 @@ impl Places {
         true
     }
 
-    /// Adds a place to what is counted, or takes it away. One that ends at 0 meets none, and is not counted.
+    /// Adds a place to what is counted, or takes it away.
     #[inline]
     fn count(&mut self, place: &Place, change: fn(u32, u32) -> u32) {
-        if place.end_bytes == 0 {
-            return;
-        }
-        match self.cells_of(place) {
-            Some([first, last]) => {
+        match place.cells {
+            Cells::None => {}
+            Cells::Two([first, last]) => {
                 self.cells[first] = change(self.cells[first], 1);
                 self.cells[last] = change(self.cells[last], 1);
             }
-            None => self.wide = change(self.wide, 1),
+            Cells::Many => self.wide = change(self.wide, 1),
         }
     }
 
-    /// The cells that a place touches; `None` if they are more than two.
     #[inline]
-    fn cells_of(&self, place: &Place) -> Option<[usize; 2]> {
-        let last_byte = place.end_bytes.saturating_sub(1).max(place.start_bytes);
-        let numbers = [place.start_bytes >> self.cell_bits, last_byte >> self.cell_bits];
+    fn place_of(&self, op: &Op) -> Place {
+        let (start_bytes, file) = (op.offset_bytes, op.file);
+        let end_bytes = start_bytes.saturating_add(op.length_bytes);
+        let last_byte = end_bytes.saturating_sub(1).max(start_bytes);
+        let numbers = [start_bytes >> self.cell_bits, last_byte >> self.cell_bits];
         let hash = |number: u64| {
-            let mixed = (number ^ (u64::from(place.file) << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mixed = (number ^ (u64::from(file) << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             (mixed >> 32) as usize & (self.cells.len() - 1)
         };
-        (numbers[1] - numbers[0] <= 1).then(|| numbers.map(hash))
+        let cells = match numbers[1] - numbers[0] {
+            _ if end_bytes == 0 => Cells::None,
+            0 => Cells::Two([hash(numbers[0]); 2]),
+            1 => Cells::Two(numbers.map(hash)),
+            2.. => Cells::Many,
+        };
+        Place { file, start_bytes, end_bytes, cells }
     }
 }
 
