@@ -59,7 +59,7 @@ impl Work<'_> {
     ///
     /// # Errors
     /// The end of the loop, if that comes first.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn wait_for_turn<C: Clock>(&mut self, op: &Op, now_ns: u64, clock: C) -> Result<(), End> {
         if !self.observed {
             return Ok(());
