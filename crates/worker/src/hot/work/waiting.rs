@@ -88,7 +88,7 @@ impl Work<'_> {
     /// Returns when the rate intended it to start; `None`: it has to be asked for what else there is.
     #[inline(always)]
     pub(crate) fn take_turn(&mut self, op: &Op, now_ns: u64) -> Option<u64> {
-        self.limiter.as_mut().filter(|_| self.is_only_paced)?.take_turn(op, now_ns)
+        if self.is_only_paced { self.limiter.as_mut()?.take_turn(op, now_ns) } else { None }
     }
 
     /// Waits for `ns`, or less if `handle_due` is due before or the rest of the wait is to be polled.
