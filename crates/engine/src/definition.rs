@@ -74,6 +74,8 @@ pub struct JobOutline {
     pub target: PathBuf,
     /// Which clone of its section it is, from 0.
     pub clone: u32,
+    /// Its number among all jobs of the run, from 0.
+    pub number: u32,
     /// Whether it reads.
     pub reads: bool,
     /// Whether it trims.
@@ -82,6 +84,8 @@ pub struct JobOutline {
     pub block_bytes_max: u64,
     /// Whether what it writes is verified.
     pub verifies: bool,
+    /// Whether each write has contents of its own, apart from the small changes of `scramble_buffers`.
+    pub renews_contents: bool,
 }
 
 impl JobOutline {
@@ -97,10 +101,12 @@ impl JobOutline {
             priorities: job.io_priorities.values.clone(),
             target: job.files.list.first().map(|file| file.path.clone()).unwrap_or_default(),
             clone: job.clone,
+            number: job.number,
             reads: job.access.pattern.includes(Direction::Read),
             trims: job.issues(Direction::Trim),
             block_bytes_max: job.buffers.bytes,
             verifies: job.verification.is_some(),
+            renews_contents: job.buffers.dedupe.is_some() || job.buffers.fill.is_renewed(),
         }
     }
 
@@ -116,10 +122,12 @@ impl JobOutline {
             priorities: vec![0],
             target: PathBuf::new(),
             clone: 0,
+            number: 0,
             reads: false,
             trims: false,
             block_bytes_max: 0,
             verifies: false,
+            renews_contents: false,
         }
     }
 }

@@ -31,6 +31,7 @@ mod ceph;
 mod connection;
 mod connection_engine;
 mod gluster;
+mod gpu_errors;
 mod library_engine;
 mod local_completions;
 mod name_lookup;

@@ -89,6 +89,7 @@ mod tests {
     use super::*;
     use fiord_options::job::JobOptions;
     use fiord_plan::EngineSettings;
+    use fiord_sys::errno::Errno;
 
     /// The settings of a job without options, and those that the definition takes for its default.
     fn settings<D: EngineDefinition>() -> (EngineSettings, bool) {
@@ -122,8 +123,9 @@ mod tests {
         let probed = probe().unwrap();
         assert_eq!(probed.len(), NAMES.len());
         for Probed { engine, works } in probed {
-            // Engines that open their targets themselves may need a library.
-            let needs_setup = engine.queueing.is_queued() || engine.names_targets();
+            // Engines that open their targets themselves may need a library, and some others do.
+            let needs_library = works.is_err_and(|refused| refused.errno == Errno(libc::ELIBACC));
+            let needs_setup = engine.queueing.is_queued() || engine.names_targets() || needs_library;
             assert!(needs_setup || works.is_ok(), "{}: {works:?}", engine.name);
         }
     }

@@ -437,7 +437,7 @@ j.fio:5:10: error: ioengine: engine rbd not loadable: known to fio, not built in
             let (job, problems) = last_section(&format!("[j]\nioengine={name}\nlibaio_vectored=1\n"));
             assert_eq!((job.queue.ioengine, problems.as_str()), (EngineName::Libaio, ""), "{name}");
         }
-        for name in ["nosuch", "libaiox", "cpp_null", "libcufile", "psync,x"] {
+        for name in ["nosuch", "libaiox", "cpp_null", "libhipfile", "psync,x"] {
             let said = last_section(&format!("[j]\nioengine={name}\n")).1;
             assert!(said.contains(&format!("engine {name} not loadable")), "{name}: {said}");
         }

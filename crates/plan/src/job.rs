@@ -153,6 +153,17 @@ pub enum Fill {
     },
 }
 
+impl Fill {
+    /// Whether each write has contents of its own, apart from the cheap changes.
+    pub fn is_renewed(&self) -> bool {
+        match self {
+            Fill::Zero => false,
+            Fill::Random { refill, .. } | Fill::Compressible { refill, .. } => *refill,
+            Fill::Pattern { offset_at, .. } => !offset_at.is_empty(),
+        }
+    }
+}
+
 /// Where buffers come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Memory {

@@ -4,6 +4,8 @@
 //!
 //! Only names and types of their functions are declared here, after the public headers of each library.
 
+pub mod cuda;
+pub mod cufile;
 pub mod gluster;
 pub mod hand_over;
 pub mod iscsi;
@@ -62,7 +64,7 @@ pub(crate) struct Library {
 }
 
 /// Whether this program can load libraries: one that is linked statically has no dynamic loader.
-const CAN_LOAD: bool = !cfg!(target_feature = "crt-static");
+pub const CAN_LOAD: bool = !cfg!(target_feature = "crt-static");
 
 impl Library {
     /// Loads the library of this file name.

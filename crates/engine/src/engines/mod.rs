@@ -68,6 +68,7 @@ engines! {
     mod sg: Sg;
     mod posixaio: Posixaio;
     mod libaio: Libaio;
+    mod libcufile: Libcufile;
     64 bits:
     mod io_uring: IoUring;
     mod io_uring_cmd: IoUringCmd;

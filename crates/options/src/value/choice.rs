@@ -290,6 +290,14 @@ choices! {
         Range = "range",
     }
 
+    /// Way between files and GPUs.
+    pub enum CudaIo {
+        /// cuFile's calls, on memory of the GPU. Needs `direct=1`.
+        Cufile = "cufile",
+        /// read(2) and write(2) on memory of this machine, which is copied to the GPU after reads and from it before writes.
+        Posix = "posix",
+    }
+
     /// Clock that times are read from.
     pub enum ClockSource {
         /// Microseconds, as gettimeofday(2) has them, but unmoved by steps of the time of day.

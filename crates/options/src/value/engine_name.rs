@@ -139,10 +139,6 @@ impl EngineName {
                 "it runs Hadoop's client in a Java machine inside the program, which would be measured too",
                 "mount HDFS (its NFS gateway or hadoop-fuse-dfs) and use ioengine=psync there",
             ),
-            EngineName::Libcufile => (
-                "it moves data to the memory of an NVIDIA GPU, which fiord does not",
-                "use ioengine=libaio or io_uring with direct=1 for the storage alone",
-            ),
             EngineName::Xnvme => (
                 "its library is a layer above interfaces that fiord uses itself",
                 "use ioengine=io_uring on the namespace",

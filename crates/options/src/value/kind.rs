@@ -13,6 +13,8 @@ pub enum ValueKind {
     BlockSplit,
     /// 0 or 1.
     Boolean,
+    /// Whole numbers.
+    ColonList,
     /// Decimal fractions.
     Decimals,
     /// A distribution and its parameters, for each direction.
@@ -99,7 +101,7 @@ impl ValueKind {
             ValueKind::Amount => "size, percentage or number of zones",
             ValueKind::BlockSplit => "list of block sizes and percentages",
             ValueKind::Boolean => "boolean",
-            ValueKind::Decimals => "list of numbers separated by colons",
+            ValueKind::ColonList | ValueKind::Decimals => "list of numbers separated by colons",
             ValueKind::Distribution => "distribution with its numbers, one or up to three (read,write,trim)",
             ValueKind::Engine => "engine",
             ValueKind::Errors => {

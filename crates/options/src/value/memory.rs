@@ -78,7 +78,9 @@ impl Value for Memory {
             "mmap" => MemoryKind::Mmap,
             "mmaphuge" => MemoryKind::MmapHuge,
             "mmapshared" => MemoryKind::MmapShared,
-            "cudamalloc" => return Err("fiord does not use GPU memory".to_string()),
+            "cudamalloc" => {
+                return Err("buffers are in the memory of this machine; ioengine=libcufile adds memory of the GPU, without this option".to_string());
+            }
             _ => return Err(unknown_word(&word, Self::CHOICES, reading)),
         };
         let mapped = matches!(kind, MemoryKind::Mmap | MemoryKind::MmapHuge | MemoryKind::MmapShared);

@@ -49,7 +49,7 @@ pub use metrics::MetricsDestination;
 pub use mode::RwMode;
 pub use number::Bytes;
 pub(crate) use number::behind_empty_first;
-pub use number_set::{NumaNodes, NumaPolicy, NumberSet};
+pub use number_set::{ColonList, NumaNodes, NumaPolicy, NumberSet};
 pub use nvme_writes::NvmeWrites;
 pub use output::{OutputFormat, OutputFormats};
 pub use pattern::{BufferPattern, PatternPart, VerifyPattern};

@@ -1,6 +1,6 @@
-//! Sets of numbers: of CPUs, of NUMA nodes, of placements on a drive.
+//! Sets of numbers: of CPUs, of NUMA nodes, of placements on a drive; and lists of them: of GPUs.
 //!
-//! Invariant: a set is sorted, without repeats, and every number in it is below `NUMBERS`.
+//! Invariant: a set is sorted, without repeats; every number is below `NUMBERS`.
 
 use super::contract::{Reading, Value};
 use super::kind::ValueKind;
@@ -43,6 +43,22 @@ impl Value for NumberSet {
             rest = &rest[length..];
         }
         parts.join(",")
+    }
+}
+
+/// Numbers separated by colons, in the order given and as often: `0:2:0`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ColonList(pub Vec<u32>);
+
+impl Value for ColonList {
+    const KIND: ValueKind = ValueKind::ColonList;
+
+    fn parse(text: &str, _reading: &mut Reading) -> Result<ColonList, String> {
+        text.split(':').map(|part| number(part, text)).collect::<Result<_, String>>().map(ColonList)
+    }
+
+    fn print(&self) -> String {
+        self.0.iter().map(u32::to_string).collect::<Vec<_>>().join(":")
     }
 }
 

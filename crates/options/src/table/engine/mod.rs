@@ -18,7 +18,7 @@ pub use kernel::{IoPriorities, Libaio, Mmap, Pvsync2};
 pub use library::{Ceph, Gluster, Rados, Rbd};
 pub use network::{Net, Rdma};
 pub use other::{Cpuio, E4defrag, Exec, FileStat, Mtd, Sg};
-pub use storage::{Http, Nbd, Nfs};
+pub use storage::{Cufile, Http, Nbd, Nfs};
 
 /// The options of all engines, one entry per set.
 pub fn sets() -> [&'static [&'static [&'static Spec]]; 26] {
@@ -44,7 +44,7 @@ pub fn sets() -> [&'static [&'static [&'static Spec]]; 26] {
         Gluster::TABLES,
         storage::Hdfs::TABLES,
         Http::TABLES,
-        storage::Cufile::TABLES,
+        Cufile::TABLES,
         storage::Libblkio::TABLES,
         Nbd::TABLES,
         storage::Nfs::TABLES,

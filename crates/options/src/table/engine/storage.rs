@@ -95,13 +95,13 @@ options! {
 
 options! {
     /// Options of `libcufile`.
-    pub struct Cufile, scope Scope::Engine(&[EngineName::Libcufile]), unbuilt;
+    pub struct Cufile, scope Scope::Engine(&[EngineName::Libcufile]);
 
     "Engine libcufile" {
-        /// GPUs that workers take turns on, separated by colons.
-        gpu_dev_ids: Text = 0;
+        /// GPUs that workers take turns on: numbers as `nvidia-smi -L` lists them, separated by colons.
+        gpu_dev_ids: ColonList = 0;
         /// Way between files and GPUs.
-        cuda_io: Text = "cufile";
+        cuda_io: CudaIo = "cufile";
     }
 }
 

@@ -19,7 +19,7 @@ mod time;
 mod verify;
 
 use super::engine::{
-    Ceph, Cpuio, E4defrag, Exec, FileStat, Gluster, Http, IoPriorities, IoUring, IoUringCmd, Libaio, Mmap,
+    Ceph, Cpuio, Cufile, E4defrag, Exec, FileStat, Gluster, Http, IoPriorities, IoUring, IoUringCmd, Libaio, Mmap,
     Mtd, Nbd, Net, Nfs, Pvsync2, Rados, Rbd, Rdma, Sg,
 };
 use super::set::option_sets;
@@ -92,6 +92,7 @@ option_sets! {
         rdma: Rdma,
         nbd: Nbd,
         nfs: Nfs,
+        cufile: Cufile,
         http: Http,
         file_stat: FileStat,
         cpuio: Cpuio,
