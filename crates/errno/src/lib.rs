@@ -9,6 +9,9 @@ use std::io;
 #[cfg(any(target_arch = "mips", target_arch = "mips64", target_arch = "sparc", target_arch = "sparc64"))]
 compile_error!("Linux numbers its errors differently on this architecture");
 
+/// The kernel's greatest error number. Libraries have numbers above it for errors of their own.
+const KERNEL_MAX: i32 = 4095;
+
 /// One of the kernel's error numbers (positive, as `errno` holds it).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Errno(pub i32);
@@ -77,7 +80,11 @@ impl Errno {
 
     /// Its text, `"No space left on device"`.
     pub fn describe(self) -> &'static str {
-        self.row().map_or("Unknown error", |row| row.2)
+        match self.row() {
+            Some(row) => row.2,
+            None if self.0 > KERNEL_MAX => "Error of a library",
+            None => "Unknown error",
+        }
     }
 
     /// Whether there is no room, on the file system or within a quota.
@@ -106,6 +113,7 @@ impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.row() {
             Some(row) => write!(f, "{} ({})", row.2, row.1),
+            None if self.0 > KERNEL_MAX => write!(f, "error {} of a library", self.0),
             None => write!(f, "Unknown error (errno {})", self.0),
         }
     }
@@ -282,6 +290,12 @@ mod tests {
         assert_eq!(Errno::from_name("ENOTSUP"), Some(Errno::EOPNOTSUPP));
         assert_eq!(Errno::from_name("EDEADLOCK"), Some(Errno::EDEADLK));
         assert_eq!(Errno::from_name("ENOSUCHTHING"), None);
+    }
+
+    #[test]
+    fn a_number_above_those_of_the_kernel_is_a_librarys() {
+        assert_eq!(Errno(5027).to_string(), "error 5027 of a library");
+        assert_eq!((Errno(4095).describe(), Errno(4096).describe()), ("Unknown error", "Error of a library"));
     }
 
     // musl has texts of its own.

@@ -30,6 +30,7 @@ mod failed_jobs;
 mod faults;
 mod findings;
 mod full_disk;
+mod gpu;
 mod hangs;
 mod history;
 mod history_export;

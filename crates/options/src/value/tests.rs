@@ -390,6 +390,15 @@ fn lists_of_fractions() {
 }
 
 #[test]
+fn lists_of_numbers_keep_their_order() {
+    assert_eq!(parsed("3:0:3"), Ok(ColonList(vec![3, 0, 3])));
+    assert_eq!(ColonList(vec![3, 0, 3]).print(), "3:0:3");
+    for wrong in ["", "0:", "0:x", "0,1", "0-1", "-1", "65536"] {
+        assert!(parsed::<ColonList>(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn cpus_and_nodes() {
     assert_eq!(parsed("0,5,8-10"), Ok(NumberSet(vec![0, 5, 8, 9, 10])));
     assert_eq!(parsed("3-1"), Ok(NumberSet(vec![1, 2, 3])));
