@@ -15,6 +15,7 @@ mod fleet;
 mod fmt;
 mod fuzz;
 mod gen_pages;
+mod gpu;
 mod guest;
 mod install;
 mod instructions;
@@ -48,6 +49,7 @@ const HELP: &str = "cargo x CHORE
   gen                     write the generated pages in docs/ and ARCHITECTURE.md's table
   compat [FILTER]         build fiord and compare it with fio, case by case (FIO=, FIORD= name the programs)
   fuzz [TARGET] [SECS]    run the fuzz targets, each for SECS seconds (5)
+  gpu DIRECTORY           the tests of libcufile that move data, on an NVIDIA GPU and a disk of this machine
   guest ['COMMAND']       boot an emulated machine with NVMe, zoned and SCSI disks and run COMMAND, or a shell, in it
                           (--install, --release; --help says more)
   fleet [NAME]            runs on many hosts, which are processes and ssh servers of this machine
@@ -100,6 +102,7 @@ fn main() -> ExitCode {
         "compat" => compat::run(rest),
         "dist" => dist::run(rest),
         "fuzz" => fuzz::run(rest),
+        "gpu" => gpu::run(rest),
         "guest" => guest::run(rest),
         "fleet" => fleet::run(rest),
         "servers" => servers::run(rest),

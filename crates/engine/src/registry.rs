@@ -52,15 +52,24 @@ pub struct Probed {
     pub works: Result<(), SetupError>,
 }
 
-/// Each engine, and whether this machine and kernel set it up with its default settings: over two small buffers, which
+/// Each engine, and whether this machine and kernel set it up with its default settings.
+///
+/// # Errors
+/// If there is no memory for two small buffers.
+pub fn probe() -> Result<Vec<Probed>, MemoryError> {
+    probe_those(|_| true)
+}
+
+/// The same of some engines alone: others load libraries, and may use devices. Each is set up over two small buffers, which
 /// are freed immediately.
 ///
 /// # Errors
 /// If there is no memory for such buffers.
-pub fn probe() -> Result<Vec<Probed>, MemoryError> {
+pub fn probe_those(are_wanted: impl Fn(&EngineDescriptor) -> bool) -> Result<Vec<Probed>, MemoryError> {
     const BUFFER_BYTES: usize = 4096;
     let length = Arena::region_bytes(2, BUFFER_BYTES, BUFFER_BYTES);
-    let probed = ENGINES.0.iter().zip(PROBES).map(|(engine, probe)| {
+    let wanted = ENGINES.0.iter().zip(PROBES).filter(|(engine, _)| are_wanted(engine));
+    let probed = wanted.map(|(engine, probe)| {
         let region = Region::allocate(&MemorySource::Malloc, length, BUFFER_BYTES)?;
         let works = Arena::with(region, 2, BUFFER_BYTES, BUFFER_BYTES, *probe);
         Ok(Probed { engine, works })

@@ -2,6 +2,8 @@
 //! program but by their own calls.
 //!
 //! Invariant: what arrives in a file, or is verified, went through that memory; what was taken of the libraries is counted.
+//!
+//! With `FIORD_GPU=DIRECTORY` the tests of data use the libraries and the GPU of this machine: `cargo x gpu`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,16 +46,29 @@ fn libraries() -> Result<&'static Path, String> {
     MADE.get_or_init(make).as_deref().map_err(Clone::clone)
 }
 
-/// A directory, in which fiord finds the libraries.
+/// A directory, and where fiord finds the libraries.
 struct Machine {
     dir: Dir,
-    libraries: &'static Path,
+    /// `None`: where the system has them.
+    libraries: Option<&'static Path>,
 }
 
 impl Machine {
-    /// One with direct I/O.
+    /// One whose libraries stand in for those of NVIDIA.
+    fn stand_in() -> Result<Machine, String> {
+        Machine::with(Dir::new(), Some(libraries()?))
+    }
+
+    /// The same, or this machine itself.
     fn new() -> Result<Machine, String> {
-        let (dir, libraries) = (Dir::new(), libraries()?);
+        match std::env::var_os("FIORD_GPU") {
+            Some(directory) => Machine::with(Dir::under(Path::new(&directory))?, None),
+            None => Machine::stand_in(),
+        }
+    }
+
+    /// One with direct I/O.
+    fn with(dir: Dir, libraries: Option<&'static Path>) -> Result<Machine, String> {
         let probe = format!("if=/dev/zero of={} bs=4096 count=1 oflag=direct", dir.join("data").display());
         helper("dd", &probe.split(' ').collect::<Vec<_>>())?;
         Ok(Machine { dir, libraries })
@@ -62,7 +77,9 @@ impl Machine {
     /// The command, with what the libraries are to do.
     fn command(&self, told: &[(&str, &str)], line: &str) -> Command {
         let mut command = fiord(self.dir.path(), line);
-        command.env("LD_LIBRARY_PATH", self.libraries).env("STAND_IN_LOG", self.dir.join("log"));
+        if let Some(libraries) = self.libraries {
+            command.env("LD_LIBRARY_PATH", libraries).env("STAND_IN_LOG", self.dir.join("log"));
+        }
         command.envs(told.iter().copied());
         command
     }
@@ -120,6 +137,7 @@ fn data_that_were_changed_in_the_file_are_found_in_the_memory_of_the_gpu() {
     }
 }
 
+// divergence: contents of writes with `ioengine=libcufile`
 #[test]
 fn contents_are_copied_to_the_gpu_once_unless_each_write_has_its_own() {
     let machine = need!(Machine::new());
@@ -137,9 +155,10 @@ fn contents_are_copied_to_the_gpu_once_unless_each_write_has_its_own() {
     assert!(distinct("--direct=1 --iodepth=4") <= 4);
 }
 
+// divergence: `iodepth` with `ioengine=libcufile`
 #[test]
 fn each_io_is_counted_once_also_in_batches() {
-    let machine = need!(Machine::new());
+    let machine = need!(Machine::stand_in());
     for way in WAYS {
         assert_eq!(counted(&machine.run(&format!("{way} --rw=randwrite")), "write"), WHOLE, "{way}");
         assert_eq!(counted(&machine.run(&format!("{way} --rw=randread")), "read"), WHOLE, "{way}");
@@ -156,7 +175,7 @@ fn each_io_is_counted_once_also_in_batches() {
 
 #[test]
 fn a_transfer_that_ends_short_is_continued() {
-    let machine = need!(Machine::new());
+    let machine = need!(Machine::stand_in());
     for way in &WAYS[..2] {
         let ran = machine.told(&[("STAND_IN_SHORT", "1")], &format!("{way} --rw=randwrite --verify=crc32c"));
         assert_eq!(counted(&ran, "read")[..2], WHOLE[..2], "{way}");
@@ -167,7 +186,7 @@ fn a_transfer_that_ends_short_is_continued() {
 
 #[test]
 fn a_process_that_is_stopped_and_continued_loses_no_io() {
-    let machine = need!(Machine::new());
+    let machine = need!(Machine::stand_in());
     for way in &WAYS[..2] {
         let _ = fs::remove_file(machine.dir.join("log"));
         let line = format!("{JOB} {way} --rw=randread --loops=20");
@@ -181,7 +200,7 @@ fn a_process_that_is_stopped_and_continued_loses_no_io() {
 
 #[test]
 fn errors_of_either_library_end_the_job_by_name_and_number() {
-    let machine = need!(Machine::new());
+    let machine = need!(Machine::stand_in());
     let batch = "--direct=1 --rw=write --iodepth=8 --verify=crc32c";
     let plain = "--direct=1 --rw=read";
     let cases: [(&str, &str, i64, &[&str]); 12] = [
@@ -208,6 +227,7 @@ fn errors_of_either_library_end_the_job_by_name_and_number() {
     deep.assert_status(1).assert_prints(&["CU_FILE_INTERNAL_ERROR (5030)", "io_batchsize"]);
 }
 
+// divergence: `direct=0` with `ioengine=libcufile`
 #[test]
 fn what_does_not_fit_is_refused_before_anything_is_opened() {
     let dir = Dir::new();
@@ -246,9 +266,10 @@ fn libraries_that_are_missing_are_named_with_what_to_install() {
     }
 }
 
+// divergence: `gpu_dev_ids`
 #[test]
 fn jobs_take_turns_on_the_gpus() {
-    let machine = need!(Machine::new());
+    let machine = need!(Machine::stand_in());
     let turns = |options: &str| -> [usize; 4] {
         let _ = fs::remove_file(machine.dir.join("log"));
         let line = format!("{options} --rw=read --direct=1 --group_reporting");
@@ -264,7 +285,7 @@ fn jobs_take_turns_on_the_gpus() {
 
 #[test]
 fn io_that_never_completes_does_not_hold_up_the_end() {
-    let machine = need!(Machine::new());
+    let machine = need!(Machine::stand_in());
     let line = format!("{JOB} --direct=1 --rw=read --iodepth=8");
     let running = start(machine.command(&[("STAND_IN_HANG", "1")], &line));
     until("operations are in flight", || machine.log().contains(&"submit 1".to_string()));
@@ -276,7 +297,7 @@ fn io_that_never_completes_does_not_hold_up_the_end() {
 
 #[test]
 fn a_run_that_is_interrupted_reports_what_it_did() {
-    let machine = need!(Machine::new());
+    let machine = need!(Machine::stand_in());
     for way in WAYS {
         let _ = fs::remove_file(machine.dir.join("log"));
         let line = format!("{JOB} {way} --rw=randread --time_based --runtime=1000");
@@ -310,7 +331,7 @@ fn assert_given_back(log: &[String]) {
 
 #[test]
 fn what_was_taken_of_the_libraries_is_given_back() {
-    let machine = need!(Machine::new());
+    let machine = need!(Machine::stand_in());
     for (told, options) in [
         (None, "--direct=1 --rw=write"),
         (None, "--direct=1 --rw=write --iodepth=8 --numjobs=3 --stonewall"),

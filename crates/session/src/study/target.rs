@@ -221,15 +221,11 @@ fn is_remote(directory: &Path) -> bool {
 
 /// The best queued engine for files and devices that is available on this kernel.
 pub fn queued_engine() -> EngineName {
-    let probed = registry::probe().unwrap_or_default();
-    let works = |engine: &EngineDescriptor| {
-        probed.iter().any(|probed| probed.engine.name == engine.name && probed.works.is_ok())
-    };
-    let mut queued =
-        registry::ENGINES.0.iter().filter(|engine| engine.queueing.is_queued() && engine.transfers_files());
+    let queued = |engine: &EngineDescriptor| engine.queueing.is_queued() && engine.transfers_files();
+    let probed = registry::probe_those(queued).unwrap_or_default();
     // The newest first; if none works, the error is that of the oldest.
-    let newest = queued.clone().rev().find(|engine| works(engine));
-    newest.or(queued.next()).map(|engine| engine.name).unwrap_or_default()
+    let newest = probed.iter().rev().find(|probed| probed.works.is_ok());
+    newest.or(probed.first()).map(|probed| probed.engine.name).unwrap_or_default()
 }
 
 /// The devices below the file, in the columns of the heading.
