@@ -12,8 +12,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let [directory] = args else {
         return Err("usage: cargo x gpu DIRECTORY, on the disk whose data shall go to the GPU".to_string());
     };
-    let directory = std::path::absolute(directory)
-        .map_err(|error| format!("{directory}: {}", error_text(&error)))?;
+    let directory =
+        std::path::absolute(directory).map_err(|error| format!("{directory}: {}", error_text(&error)))?;
     let mut tests = repo::cargo(&["test", "-p", "fiord", "--test", "it", "gpu::"]);
     stage::command({
         tests.env("FIORD_GPU", directory);

@@ -21,7 +21,8 @@ const UDEV: &str = "cuFile asks udev's database what the device is: `udevadm inf
 const LOG: &str = "see cufile.log";
 
 /// What makes memory be pinned.
-const PINNED: &str = "use a smaller iodepth, bs or numjobs, or raise max_device_pinned_mem_size_kb in /etc/cufile.json";
+const PINNED: &str =
+    "use a smaller iodepth, bs or numjobs, or raise max_device_pinned_mem_size_kb in /etc/cufile.json";
 
 /// How to see what the machine can do.
 const GDSCHECK: &str = "`gdscheck -p` shows what is supported here";
@@ -177,7 +178,9 @@ mod tests {
     fn errors_are_named_with_their_number_and_say_what_to_do() {
         let error = unregistered(GpuError::Cufile("cuFileHandleRegister", 5027));
         let text = Explained::of(&error).unwrap().explanation.clone();
-        for part in ["cuFileHandleRegister", "CU_FILE_HANDLE_NOT_REGISTERED (5027)", "ID_FS_USAGE", "direct=1"] {
+        for part in
+            ["cuFileHandleRegister", "CU_FILE_HANDLE_NOT_REGISTERED (5027)", "ID_FS_USAGE", "direct=1"]
+        {
             assert!(text.contains(part), "{text}");
         }
         let deep = refused(GpuError::Cufile("cuFileBatchIOSetUp", 5039));

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use fiord_testing::{need, skip};
 
-use crate::common::{Dir, Ran, fiord, finish, helper, signal, start, until};
+use crate::common::{Dir, Ran, finish, fiord, helper, signal, start, until};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gpu/stand_in.c");
 
@@ -35,7 +35,8 @@ fn libraries() -> Result<&'static Path, String> {
         let compile = |library: &str, part: &str, after: &[&str]| {
             let output = place.join(library).display().to_string();
             let name = format!("-Wl,-soname,{library},-rpath,$ORIGIN");
-            let fixed = ["-shared", "-fPIC", "-O1", "-pthread", "-Wall", "-Wextra", "-Werror", part, "-o", &output];
+            let fixed =
+                ["-shared", "-fPIC", "-O1", "-pthread", "-Wall", "-Wextra", "-Werror", part, "-o", &output];
             helper("cc", &[&fixed[..], &[SOURCE, &name], after].concat())
         };
         compile("libcuda.so.1", "-DCUDA", &[])?;
@@ -113,9 +114,14 @@ const WHOLE: [u64; 3] = [BLOCKS, 1 << 20, BLOCKS];
 #[test]
 fn data_go_through_the_memory_of_the_gpu_and_are_verified() {
     let machine = need!(Machine::new());
-    let verified_elsewhere = "--name=job --filename=data --size=1m --bs=16k --rw=read --verify=crc32c --output-format=json";
+    let verified_elsewhere =
+        "--name=job --filename=data --size=1m --bs=16k --rw=read --verify=crc32c --output-format=json";
     for way in WAYS {
-        assert_eq!(counted(&machine.run(&format!("{way} --rw=randwrite --verify=crc32c")), "read"), WHOLE, "{way}");
+        assert_eq!(
+            counted(&machine.run(&format!("{way} --rw=randwrite --verify=crc32c")), "read"),
+            WHOLE,
+            "{way}"
+        );
         assert_eq!(counted(&machine.dir.run(verified_elsewhere), "read"), WHOLE, "{way}");
         let pattern = format!("{way} --rw=randwrite --buffer_pattern=0xdeadbeef");
         assert_eq!(counted(&machine.run(&pattern), "write"), WHOLE, "{way}");
@@ -206,8 +212,18 @@ fn errors_of_either_library_end_the_job_by_name_and_number() {
     let cases: [(&str, &str, i64, &[&str]); 12] = [
         ("cuInit:100:1", plain, 19, &["cuInit", "CUDA_ERROR_NO_DEVICE (100)", "nvidia-smi -L"]),
         ("cuMemAlloc:2:1", plain, 12, &["cuMemAlloc", "CUDA_ERROR_OUT_OF_MEMORY (2)", "smaller iodepth"]),
-        ("cuFileDriverOpen:5001:1", plain, 5001, &["CU_FILE_DRIVER_NOT_INITIALIZED (5001)", "modprobe nvidia-fs"]),
-        ("cuFileBufRegister:5036:1", plain, 5036, &["CU_FILE_GPU_MEMORY_PINNING_FAILED (5036)", "cufile.json"]),
+        (
+            "cuFileDriverOpen:5001:1",
+            plain,
+            5001,
+            &["CU_FILE_DRIVER_NOT_INITIALIZED (5001)", "modprobe nvidia-fs"],
+        ),
+        (
+            "cuFileBufRegister:5036:1",
+            plain,
+            5036,
+            &["CU_FILE_GPU_MEMORY_PINNING_FAILED (5036)", "cufile.json"],
+        ),
         ("cuFileHandleRegister:5027:1", plain, 5027, &["5027", "ID_FS_USAGE", "ID_FS_TYPE", "direct=1"]),
         ("cuFileHandleRegister:5018:1", batch, 5018, &["CU_FILE_INVALID_FILE_TYPE (5018)", "ID_FS_USAGE"]),
         ("cuFileRead:5:7", plain, 5, &["Input/output error (EIO)"]),
@@ -252,7 +268,8 @@ fn libraries_that_are_missing_are_named_with_what_to_install() {
     let half = Dir::new();
     fs::copy(here.join("libcuda.so.1"), half.join("libcuda.so.1")).unwrap();
     dir.write("data", vec![0; 1 << 20]);
-    for (path, library, package) in [(dir.path(), "libcuda.so.1", "libcuda1"), (half.path(), "libcufile.so.0", "libcufile0")]
+    for (path, library, package) in
+        [(dir.path(), "libcuda.so.1", "libcuda1"), (half.path(), "libcufile.so.0", "libcufile0")]
     {
         let mut command = fiord(dir.path(), &format!("{JOB} --rw=read --direct=1"));
         let ran = finish(start({
@@ -262,7 +279,8 @@ fn libraries_that_are_missing_are_named_with_what_to_install() {
         if !ran.all_output().contains("dlopen") {
             skip!("this machine has {library}");
         }
-        ran.assert_status(1).assert_prints(&[&format!("dlopen({library})"), &format!("apt-get install {package}")]);
+        ran.assert_status(1)
+            .assert_prints(&[&format!("dlopen({library})"), &format!("apt-get install {package}")]);
     }
 }
 
@@ -321,7 +339,9 @@ fn assert_given_back(log: &[String]) {
             (Some(taken), _) => held.push(taken),
             (_, Some(given)) => {
                 let place = held.iter().rposition(|taken| *taken == given);
-                held.remove(place.unwrap_or_else(|| panic!("{given} was given back without being taken: {log:?}")));
+                held.remove(
+                    place.unwrap_or_else(|| panic!("{given} was given back without being taken: {log:?}")),
+                );
             }
             (None, None) => {}
         }

@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use common::{CallCounter, TempFile};
-use fiord_engine::{EngineDefinition, registry};
 use fiord_engine::engines::{Null, Psync};
+use fiord_engine::{EngineDefinition, registry};
 use fiord_plan::{Direction, EngineName, Job, Plan};
 use fiord_sys::allocator::ObservedAllocator;
 

@@ -9,16 +9,16 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use fiord_options::job::{Access, JobOptions, Queue};
 use fiord_options::engine::Cufile;
+use fiord_options::job::{Access, JobOptions, Queue};
 use fiord_options::value::{CudaIo, IoSubmitMode};
 use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, MissingSetting,
     Need, Op, Queueing, Tested,
 };
 use fiord_sys::errno::Errno;
-use fiord_sys::library::cuda::{self, DeviceMemory, GpuError};
 use fiord_sys::library::Connection;
+use fiord_sys::library::cuda::{self, DeviceMemory, GpuError};
 use fiord_sys::library::cufile::{
     self, Batch, DevicePart, RegisteredFile, RegisteredMemory, Request, Transfer,
 };
@@ -26,7 +26,9 @@ use fiord_sys::{signal, transfer};
 
 use crate::attached_files::AttachedFiles;
 use crate::boxed::{BoxedQueued, BoxedSync};
-use crate::contract::{Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, SyncEngine, Wait};
+use crate::contract::{
+    Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, SyncEngine, Wait,
+};
 use crate::definition::{EngineDefinition, JobOutline, Setup, Visitor};
 use crate::gpu_errors;
 use crate::library_engine::{GRACE, LOOK_EVERY};
@@ -120,7 +122,10 @@ impl EngineDefinition for Libcufile {
         example: Some(Example {
             text: "Random reads to the memory of the first GPU, 32 at a time.",
             commands: "fiord --name=example --ioengine=libcufile --direct=1 --iodepth=32 --rw=randread --bs=64k --size=16m",
-            needs: &[Need { what: "an NVIDIA GPU, with libcuda and libcufile", check: "nvidia-smi -L" }, Need::DIRECT],
+            needs: &[
+                Need { what: "an NVIDIA GPU, with libcuda and libcufile", check: "nvidia-smi -L" },
+                Need::DIRECT,
+            ],
         }),
         ..EngineDescriptor::of(
             EngineName::Libcufile,
@@ -186,12 +191,20 @@ struct GpuEngine<'arena> {
 }
 
 impl<'arena> GpuEngine<'arena> {
-    fn new(settings: &Settings, job: &JobOutline, arena: Arena<'arena>) -> Result<GpuEngine<'arena>, SetupError> {
+    fn new(
+        settings: &Settings,
+        job: &JobOutline,
+        arena: Arena<'arena>,
+    ) -> Result<GpuEngine<'arena>, SetupError> {
         let depth = arena.count() as usize;
         let stride_bytes = arena.stride_bytes().next_multiple_of(ALIGN_BYTES);
         let memory = || -> Result<Memory, GpuError> {
             let memory = DeviceMemory::allocate(settings.gpu(job), stride_bytes.saturating_mul(depth))?;
-            if settings.posix { Ok(Memory::Copied(memory)) } else { RegisteredMemory::new(memory).map(Memory::Registered) }
+            if settings.posix {
+                Ok(Memory::Copied(memory))
+            } else {
+                RegisteredMemory::new(memory).map(Memory::Registered)
+            }
         };
         Ok(GpuEngine {
             registered: (0..job.files).map(|_| None).collect(),
@@ -401,7 +414,10 @@ impl<'arena> BatchEngine<'arena> {
         for event in batch.ended(min, max, at_most).map_err(gpu_errors::number)? {
             let index = event.number();
             let Some(op) = ops.get_mut(index as usize).and_then(Option::take) else { continue };
-            done.push(Completion { slot: Slot::from_index(index), outcome: gpu.ended(index, &op, event.result()) });
+            done.push(Completion {
+                slot: Slot::from_index(index),
+                outcome: gpu.ended(index, &op, event.result()),
+            });
             count += 1;
         }
         *in_flight -= count;
@@ -547,7 +563,10 @@ mod tests {
         };
         assert_eq!(refused(|_| {}), None);
         assert_eq!(refused(|options| options.access.direct = false), Some("direct"));
-        assert_eq!(refused(|options| options.queue.io_submit_mode = IoSubmitMode::Offload), Some("io_submit_mode"));
+        assert_eq!(
+            refused(|options| options.queue.io_submit_mode = IoSubmitMode::Offload),
+            Some("io_submit_mode")
+        );
         let posix = |options: &mut JobOptions| {
             options.access.direct = false;
             options.cufile.cuda_io = CudaIo::Posix;

@@ -269,8 +269,7 @@ impl RegisteredFile {
         let mut handle = ptr::null_mut();
         let mut description = Descriptor { kind: 1, handle: descriptor as usize, file_system: ptr::null() };
         // SAFETY: the handle is written to, and the description lives during the call.
-        let status =
-            unsafe { (functions.cuFileHandleRegister)(&raw mut handle, &raw mut description) };
+        let status = unsafe { (functions.cuFileHandleRegister)(&raw mut handle, &raw mut description) };
         status.of("cuFileHandleRegister")?;
         Ok(RegisteredFile { functions, handle })
     }
@@ -342,7 +341,8 @@ impl Batch {
     pub unsafe fn submit(&mut self, requests: &mut [Request]) -> Result<(), GpuError> {
         let (count, first) = (requests.len() as c_uint, requests.as_mut_ptr());
         // SAFETY: the batch is set up, and the caller vouches for what the requests name.
-        unsafe { (self.functions.cuFileBatchIOSubmit)(self.handle, count, first, 0) }.of("cuFileBatchIOSubmit")
+        unsafe { (self.functions.cuFileBatchIOSubmit)(self.handle, count, first, 0) }
+            .of("cuFileBatchIOSubmit")
     }
 
     /// The ends of at most `max` operations, waiting for at least `min`, but for no longer than this.

@@ -19,8 +19,8 @@ mod time;
 mod verify;
 
 use super::engine::{
-    Ceph, Cpuio, Cufile, E4defrag, Exec, FileStat, Gluster, Http, IoPriorities, IoUring, IoUringCmd, Libaio, Mmap,
-    Mtd, Nbd, Net, Nfs, Pvsync2, Rados, Rbd, Rdma, Sg,
+    Ceph, Cpuio, Cufile, E4defrag, Exec, FileStat, Gluster, Http, IoPriorities, IoUring, IoUringCmd, Libaio,
+    Mmap, Mtd, Nbd, Net, Nfs, Pvsync2, Rados, Rbd, Rdma, Sg,
 };
 use super::set::option_sets;
 
