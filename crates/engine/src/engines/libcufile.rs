@@ -61,14 +61,21 @@ const TESTED: EngineTests = EngineTests {
 };
 
 /// Its settings.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// The GPUs that jobs take turns on; the first one if there are none.
+    /// The GPUs that jobs take turns on.
     pub gpus: Vec<u32>,
     /// `pread` and `pwrite` and a copy in place of cuFile.
     pub posix: bool,
     /// What does not fit together, if anything does not.
     missing: Option<MissingSetting>,
+}
+
+impl Default for Settings {
+    /// A job that sets nothing lacks `direct=1`.
+    fn default() -> Settings {
+        Settings::of(&JobOptions::default())
+    }
 }
 
 impl Settings {
@@ -129,7 +136,7 @@ impl EngineDefinition for Libcufile {
         }),
         ..EngineDescriptor::of(
             EngineName::Libcufile,
-            "memory of an NVIDIA GPU (GPUDirect Storage: libcufile)",
+            "memory of an NVIDIA GPU (libcufile)",
             Queueing::ByDepth,
         )
     };

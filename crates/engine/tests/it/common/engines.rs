@@ -11,6 +11,7 @@ use fiord_engine::{
     EngineDefinition, JobOutline, QueuedEngine, Setup, SetupError, SyncEngine, Visitor, for_each_engine,
     offload,
 };
+use fiord_plan::EngineSettings;
 use fiord_plan::files::Advice;
 
 use super::{FILES, Test, Tested, queued, synchronous, with_arena};
@@ -65,9 +66,10 @@ pub fn variants() -> Vec<Variant> {
     variants
 }
 
-/// Whether it moves data between files of this machine and memory.
+/// Whether it moves data between files of this machine and memory, in a job that sets nothing.
 fn transfers_files<D: EngineDefinition>() -> bool {
-    D::DESCRIPTOR.transfers_files()
+    let settings = EngineSettings::new(D::Settings::default());
+    D::DESCRIPTOR.transfers_files() && (D::DESCRIPTOR.missing)(&settings).is_none()
 }
 
 fn plain<D: EngineDefinition>() -> Option<Variant> {
