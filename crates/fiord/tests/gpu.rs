@@ -30,14 +30,16 @@ fn libraries() -> Result<&'static Path, String> {
         return Err("a statically linked program cannot load libraries".to_string());
     }
     let make = || {
-        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("gpu-{}", std::process::id()));
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gpu");
         fs::create_dir_all(&place).map_err(|error| error.to_string())?;
         let compile = |library: &str, part: &str, after: &[&str]| {
-            let output = place.join(library).display().to_string();
+            // Another run of the tests may use them.
+            let output = place.join(format!("{library}.{}", std::process::id())).display().to_string();
             let name = format!("-Wl,-soname,{library},-rpath,$ORIGIN");
             let fixed =
                 ["-shared", "-fPIC", "-O1", "-pthread", "-Wall", "-Wextra", "-Werror", part, "-o", &output];
-            helper("cc", &[&fixed[..], &[SOURCE, &name], after].concat())
+            helper("cc", &[&fixed[..], &[SOURCE, &name], after].concat())?;
+            fs::rename(&output, place.join(library)).map_err(|error| error.to_string())
         };
         compile("libcuda.so.1", "-DCUDA", &[])?;
         let search = format!("-L{}", place.display());
