@@ -125,7 +125,8 @@ impl Work<'_> {
     }
 
     /// Records from the start that its rate intended until when `op` completed.
-    #[inline]
+    // Not inlined: there is a loop for each engine and clock.
+    #[inline(never)]
     fn respond(&mut self, op: &Op, end_ns: u64) {
         let Some(direction) = op.action.direction() else { return };
         let intended_ns = self.turn_intended_ns.unwrap_or(op.due_ns);
