@@ -210,6 +210,8 @@ pub struct RunSettings {
     pub counts_timed_writes: bool,
     /// What stops all jobs and saves their state (`--trigger-file`, `--trigger-timeout`).
     pub trigger: Option<Trigger>,
+    /// Whether logs are written on another machine.
+    pub sends_logs: bool,
 }
 
 impl Default for RunSettings {
@@ -221,6 +223,7 @@ impl Default for RunSettings {
             aux_path: PathBuf::new(),
             counts_timed_writes: false,
             trigger: None,
+            sends_logs: false,
         }
     }
 }

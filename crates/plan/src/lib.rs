@@ -34,7 +34,7 @@ pub use access::{
     Access, AccessZone, Barriers, BlockSizes, Direction, FileService, Pattern, PerDirection,
     RandomDistribution, Sequencer, Sprandom, StridedZones, ZoneSize,
 };
-pub use build::{Refusal, build, forbidden_by_readonly, merges, needs, with_ancestors};
+pub use build::{Refusal, build, forbidden_by_readonly, log_path, merges, needs, with_ancestors};
 pub use fiord_options::value::{DebugChannel, EngineName};
 
 pub use engine::{

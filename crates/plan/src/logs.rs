@@ -28,6 +28,18 @@ pub enum LogKind {
 }
 
 impl LogKind {
+    /// All of them. The place of one is its number in messages between machines: new ones come last.
+    pub const ALL: [LogKind; 8] = [
+        LogKind::Bandwidth,
+        LogKind::Iops,
+        LogKind::Submission,
+        LogKind::Completion,
+        LogKind::Total,
+        LogKind::Response,
+        LogKind::Histogram,
+        LogKind::ResponseHistogram,
+    ];
+
     /// The word for it in a file's name: fio's, except for response latencies, which fio does not measure.
     pub fn word(self) -> &'static str {
         match self {
@@ -91,6 +103,8 @@ pub enum WindowValue {
 pub struct Logs {
     /// Files, in the order they are written.
     pub files: Vec<LogFile>,
+    /// Whether they are written on another machine, and nothing here.
+    pub are_sent: bool,
     /// Length of the windows of latencies; `None` when every I/O has a line.
     pub window_ms: Option<u64>,
     /// Length of the windows of bandwidth, where there are windows.

@@ -87,7 +87,7 @@ pub fn path_changes(job: &Job) -> Vec<PathChange> {
             is_given,
         });
     };
-    let logs = job.logs.iter().flat_map(|logs| &logs.files);
+    let logs = job.logs.iter().filter(|logs| !logs.are_sent).flat_map(|logs| &logs.files);
     logs.for_each(|log| output(&log.path, log.kind.option(), false));
     job.record.iter().for_each(|path| output(path, job::Replay::write_iolog, true));
     let merged = job.replay.as_ref().and_then(Replay::merged);

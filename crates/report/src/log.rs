@@ -209,6 +209,7 @@ mod tests {
 
     fn plan() -> Logs {
         Logs {
+            are_sent: false,
             files: Vec::new(),
             window_ms: None,
             bandwidth_window_ms: 0,

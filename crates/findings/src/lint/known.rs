@@ -32,7 +32,7 @@ pub struct KnownTarget {
 
 /// The files that a job writes a line to for each I/O, with the option of each; averaged logs have few lines.
 pub fn detailed_logs(job: &Job) -> impl Iterator<Item = (&'static Spec, &Path)> {
-    let detailed = job.logs.iter().filter(|logs| logs.window_ms.is_none());
+    let detailed = job.logs.iter().filter(|logs| logs.window_ms.is_none() && !logs.are_sent);
     let recorded = detailed.flat_map(|logs| &logs.files);
     let recorded = recorded.filter(|file| file.recorded && !file.kind.is_histogram());
     let logs = recorded.map(|file| (file.kind.option(), file.path.as_path()));

@@ -272,8 +272,8 @@ impl Session {
             max_jobs: self.given().get(ProgramOptions::max_jobs).map(|_| self.options.max_jobs),
             entropy: fiord_sys::clock::realtime_ns(),
             aux_path: self.options.aux_path.as_ref().map_or_else(PathBuf::new, |path| PathBuf::from(&path.0)),
-            counts_timed_writes: false,
             trigger: self.trigger(),
+            ..RunSettings::default()
         }
     }
 

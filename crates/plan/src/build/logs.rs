@@ -5,13 +5,14 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use fiord_options::job::JobOptions;
 use fiord_options::value::{LogWindowValue, OptionalText};
-use fiord_options::{Problem, job};
+use fiord_options::{Problem, Section, job};
 
 use super::section::ResolvedSection;
-use super::{pace, process, stream};
+use super::{names, pace, process, stream};
 use crate::access::Direction;
-use crate::facts::Facts;
+use crate::facts::{Facts, RunSettings};
 use crate::files::as_file_name;
 use crate::job::{ClockSource, Measure};
 use crate::logs::{LogFile, LogKind, Logs, WindowValue};
@@ -31,6 +32,7 @@ pub(crate) fn logs(
     measure: &Measure,
     priority: u16,
     cpus: Vec<u32>,
+    run: &RunSettings,
 ) -> Option<Logs> {
     let options = section.options;
     let files = files(section, name, number, measure);
@@ -40,6 +42,7 @@ pub(crate) fn logs(
     let window_ms = u64::from(options.measure.log_avg_msec);
     Some(Logs {
         files,
+        are_sent: run.sends_logs,
         window_ms: (window_ms > 0).then_some(window_ms),
         bandwidth_window_ms: window_ms.min(measure.bandwidth_interval_ms),
         iops_window_ms: window_ms.min(measure.iops_interval_ms),
@@ -61,6 +64,42 @@ pub(crate) fn logs(
     })
 }
 
+/// The path of a log of a section's worker, by its clone and its number in the run; `None` if the section requests none of
+/// this kind.
+pub fn log_path(
+    section: &Section,
+    options: &JobOptions,
+    (clone, number): (u32, u32),
+    kind: LogKind,
+) -> Option<PathBuf> {
+    path_of(options, names::worker_name(section, options, clone), number, kind)
+}
+
+/// The path of a log of the worker of this name and number.
+fn path_of(options: &JobOptions, name: &OsStr, number: u32, kind: LogKind) -> Option<PathBuf> {
+    let prefix = match kind {
+        LogKind::Bandwidth => &options.measure.write_bw_log,
+        LogKind::Iops => &options.measure.write_iops_log,
+        LogKind::Histogram | LogKind::ResponseHistogram => &options.measure.write_hist_log,
+        LogKind::Submission | LogKind::Completion | LogKind::Total | LogKind::Response => {
+            &options.measure.write_lat_log
+        }
+    };
+    let OptionalText(prefix) = prefix.as_ref()?;
+    let mut file = prefix.clone().unwrap_or_else(|| as_file_name(name));
+    let ending = if is_compressed(options, kind) { "log.fz" } else { "log" };
+    file.push(match options.measure.per_job_logs {
+        true => format!("_{}.{}.{ending}", kind.word(), u64::from(number) + 1),
+        false => format!("_{}.{ending}", kind.word()),
+    });
+    Some(PathBuf::from(file))
+}
+
+fn is_compressed(options: &JobOptions, kind: LogKind) -> bool {
+    // The compressed form has no place for the bins of a histogram.
+    options.measure.log_store_compressed && !kind.is_histogram()
+}
+
 /// The log files of the worker of this name and number.
 pub(crate) fn files(
     section: &ResolvedSection<'_>,
@@ -71,23 +110,10 @@ pub(crate) fn files(
     let options = section.options;
     let clocked = measure.clock != ClockSource::None;
     let mut files = Vec::new();
-    let mut add = |prefix: &Option<OptionalText>, kind: LogKind, recorded: bool| {
-        let Some(OptionalText(prefix)) = prefix else { return };
-        let mut file = prefix.clone().unwrap_or_else(|| as_file_name(name));
-        // The compressed form has no place for the bins of a histogram.
-        let is_compressed = options.measure.log_store_compressed && !kind.is_histogram();
-        let ending = if is_compressed { "log.fz" } else { "log" };
-        file.push(match options.measure.per_job_logs {
-            true => format!("_{}.{}.{ending}", kind.word(), number + 1),
-            false => format!("_{}.{ending}", kind.word()),
-        });
-        files.push(LogFile {
-            kind,
-            path: PathBuf::from(file),
-            recorded,
-            appends: !options.measure.per_job_logs,
-            is_compressed,
-        });
+    let mut add = |kind: LogKind, recorded: bool| {
+        let Some(path) = path_of(options, name, number, kind) else { return };
+        let is_compressed = is_compressed(options, kind);
+        files.push(LogFile { kind, path, recorded, appends: !options.measure.per_job_logs, is_compressed });
     };
     let responds = measure.total && has_rate(section);
     // As in fio, a call on a name has one latency, and moves nothing.
@@ -99,15 +125,15 @@ pub(crate) fn files(
         (LogKind::Response, responds),
     ];
     for (kind, _) in latencies.into_iter().filter(|(_, is_written)| *is_written) {
-        add(&options.measure.write_lat_log, kind, kind != LogKind::Total || measure.total);
+        add(kind, kind != LogKind::Total || measure.total);
     }
     let has_windows = options.measure.log_hist_msec > 0;
-    add(&options.measure.write_hist_log, LogKind::Histogram, measure.completion && has_windows);
+    add(LogKind::Histogram, measure.completion && has_windows);
     if responds {
-        add(&options.measure.write_hist_log, LogKind::ResponseHistogram, has_windows);
+        add(LogKind::ResponseHistogram, has_windows);
     }
-    add(&options.measure.write_bw_log, LogKind::Bandwidth, clocked && measure.bandwidth && !calls_names);
-    add(&options.measure.write_iops_log, LogKind::Iops, clocked && !calls_names);
+    add(LogKind::Bandwidth, clocked && measure.bandwidth && !calls_names);
+    add(LogKind::Iops, clocked && !calls_names);
     files
 }
 
@@ -144,7 +170,15 @@ mod tests {
         let parsed = cli::read(&words, &environment).unwrap().sections.remove(0);
         let (options, given, _) = resolve_job(&parsed, &ENGINES.names());
         let section = ResolvedSection { parsed: &parsed, options: &options, given: &given, engines: ENGINES };
-        logs(&section, OsStr::new("a/b"), 2, &measure::measure(&section), 0x2004, vec![1])
+        logs(
+            &section,
+            OsStr::new("a/b"),
+            2,
+            &measure::measure(&section),
+            0x2004,
+            vec![1],
+            &RunSettings::default(),
+        )
     }
 
     /// Names of the files, those that stay empty in brackets.

@@ -35,13 +35,15 @@ mod zoned;
 mod zones;
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use fiord_errno::Errno;
 use fiord_options::job::JobOptions;
 use fiord_options::shown::shown;
 use fiord_options::{Given, Problem, ProblemKind, Resolver, Section, Spec, job, without_repeats};
+
+pub use self::logs::log_path;
 
 use self::diagnostics::Diagnostics;
 use self::replay::Replayed;
@@ -67,17 +69,6 @@ pub struct Refusal {
     pub problems: Vec<Problem>,
     /// Data would have been destroyed: a path to be written to is mounted or otherwise in use.
     pub unsafe_target: bool,
-}
-
-/// The name by which a clone is reported, logged and waited for. A section's own `name` applies to the first clone
-/// only; the others, and the files of all, are named after the section (as in fio 3.33). An inherited `name` has no
-/// effect.
-fn worker_name<'a>(section: &ResolvedSection<'a>, clone: u32) -> &'a OsStr {
-    let named = section.parsed.own.iter().any(|setting| setting.spec == job::General::name);
-    match &section.options.general.name {
-        Some(name) if named && clone == 0 => &name.0,
-        _ => &section.parsed.name,
-    }
 }
 
 /// The facts about the host that `build` needs, in a program with these engines. Sections with errors contribute what
@@ -207,11 +198,11 @@ fn outputs(section: &ResolvedSection<'_>, first: u32, run: &RunSettings) -> BTre
     paths.extend(replay::merged(section));
     let measure = measure::measure(section);
     for clone in 0..options.general.numjobs.min(WORKERS_MAX) {
-        let name = worker_name(section, clone);
+        let name = names::worker_name(section.parsed, section.options, clone);
         let hooks = Hook::ALL.into_iter().filter(|hook| section.is_given(hook.option()));
         let outputs = hooks.map(|hook| hook.log(name));
         let number = first.saturating_add(clone);
-        let logs = logs::files(section, name, number, &measure);
+        let logs = if run.sends_logs { Vec::new() } else { logs::files(section, name, number, &measure) };
         let state = verification::saved_state(section, name, number, run);
         let engine = queue::engine(section).map(|engine| engine.outputs(name)).unwrap_or_default();
         let before = paths.len();
@@ -328,7 +319,7 @@ impl Builder<'_> {
         self.judged.add(conditions::judge(&section));
         self.diagnostics.problems.extend(self.among_sections(&section));
         process::time_cpu(&section, self.facts, &mut self.diagnostics.problems);
-        self.names.push(worker_name(&section, 0).to_os_string());
+        self.names.push(names::worker_name(section.parsed, section.options, 0).to_os_string());
         let mut before_clone = before;
         for clone in 0..options.general.numjobs {
             self.worker(&section, number, clone, waits);
@@ -392,7 +383,8 @@ impl Builder<'_> {
 
     fn worker(&mut self, section: &ResolvedSection<'_>, section_number: u32, clone: u32, waits: bool) {
         let options = section.options;
-        let (name, number) = (worker_name(section, clone), self.jobs.len() as u32);
+        let (name, number) =
+            (names::worker_name(section.parsed, section.options, clone), self.jobs.len() as u32);
         let Some(engine) = queue::engine(section) else { return };
         let access = stream::access(section, number, self.run, &mut self.diagnostics.problems);
         let replay = replay::replayed(section, clone, self.facts, self.run.readonly);
@@ -449,7 +441,7 @@ impl Builder<'_> {
             errors: measure::errors(options, pace::latency_target(section)),
             // Recorded I/O is replayed as it is.
             verification: verification.filter(|_| replay.is_none()),
-            logs: logs::logs(section, name, number, &measure, priority::own(&process), log_cpus),
+            logs: logs::logs(section, name, number, &measure, priority::own(&process), log_cpus, self.run),
             io_priorities: priority::io_priorities(section, engine.descriptor, &process),
             measure,
             process,

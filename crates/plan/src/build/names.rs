@@ -6,10 +6,22 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use fiord_options::bytes;
+use fiord_options::job::JobOptions;
+use fiord_options::{Section, bytes, job};
 
 /// Ends one name of a list and begins the next.
 const SEPARATOR: u8 = b':';
+
+/// The name by which a clone is reported, logged and waited for. A section's own `name` applies to the first clone
+/// only; the others, and the files of all, are named after the section (as in fio 3.33). An inherited `name` has no
+/// effect.
+pub(super) fn worker_name<'a>(parsed: &'a Section, options: &'a JobOptions, clone: u32) -> &'a OsStr {
+    let named = parsed.own.iter().any(|setting| setting.spec == job::General::name);
+    match &options.general.name {
+        Some(name) if named && clone == 0 => &name.0,
+        _ => &parsed.name,
+    }
+}
 
 /// Splits a list of paths at `:`; `\:` is a colon within a path.
 pub(crate) fn split_paths(list: &OsStr) -> Vec<PathBuf> {

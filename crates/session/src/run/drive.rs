@@ -16,7 +16,7 @@ use fiord_worker::{DebugLog, Gate, LogSink, Moment, PublishedProgress, View, Wat
 
 use super::assemble::{self, Frame};
 use super::attended;
-use super::logs::LogWriters;
+use super::logs::{LogReceiver, LogWriters};
 use super::meters::Meters;
 use super::recording::{PROGRESS_EVERY, SAMPLE_EVERY};
 use super::repeats;
@@ -55,6 +55,8 @@ pub struct Run<'a> {
     pub stop: StopHandle,
     /// Holds its stages, if it does not start on its own.
     pub gate: Option<&'a mut dyn StageGate>,
+    /// Takes the logs that are sent.
+    pub logs: Option<&'a dyn LogReceiver>,
 }
 
 impl<'a> Run<'a> {
@@ -71,6 +73,7 @@ impl<'a> Run<'a> {
             keeps: false,
             stop: StopHandle::default(),
             gate: None,
+            logs: None,
         }
     }
 }
@@ -89,7 +92,7 @@ pub struct RunOutcome {
 
 /// Carries a plan out, to its end or to that of a signal.
 pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
-    let Run { plan, global_options, warnings, idle, trust, debug, repeats, keeps, stop, gate } = run;
+    let Run { plan, global_options, warnings, idle, trust, debug, repeats, keeps, stop, gate, logs } = run;
     // Without its handlers a run still runs; a signal then ends it unreported.
     let _ = signal::record_stop_requests();
     presenter.event(&Event::Planned { plan, warnings });
@@ -98,7 +101,7 @@ pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
     let _ = process::raise_open_file_limit();
     let frame = Frame { plan, global_options };
     let witness = (trust != Trust::Off).then(|| Witness::before(plan, keeps));
-    let logs = LogWriters::start(plan, debug.as_ref());
+    let logs = LogWriters::start(plan, debug.as_ref(), logs);
     let mut watched = Watched {
         frame: &frame,
         meters: Meters::prepare(idle, trust != Trust::Off),

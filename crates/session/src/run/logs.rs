@@ -6,6 +6,7 @@
 
 mod file;
 mod held;
+mod written;
 
 use fiord_sys::errno::error_text;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,8 @@ use fiord_worker::{DebugLog, LogSink};
 
 use file::JobFiles;
 
+pub use written::{LogReceiver, WrittenLog};
+
 /// Memory for blocks that wait to be written, of all jobs together.
 const WAITING_BYTES: usize = 64 << 20;
 /// I/Os of a block: few enough to stay in a cache, and enough for handing one over to cost nothing.
@@ -34,7 +37,7 @@ const THREADS_MAX: usize = 8;
 const STACK_BYTES: usize = 2 << 20;
 
 /// The threads that write log files.
-pub struct LogWriters {
+pub(super) struct LogWriters {
     writers: Vec<Writer>,
     /// By number of the job: its receiver, until the job takes it.
     sinks: Vec<Option<Box<dyn LogSink>>>,
@@ -81,8 +84,13 @@ struct JobSink {
 }
 
 impl LogWriters {
-    /// Starts writers for the logs of a plan; none if it has no logs. `debug` is where their compression is printed.
-    pub fn start(plan: &Plan, debug: Option<&DebugLog>) -> LogWriters {
+    /// Starts writers for the logs of a plan; none if it has no logs. `debug` is where their compression is printed,
+    /// `receiver` takes those that are sent.
+    pub(super) fn start(
+        plan: &Plan,
+        debug: Option<&DebugLog>,
+        receiver: Option<&dyn LogReceiver>,
+    ) -> LogWriters {
         let logged: Vec<&Job> = plan.jobs.iter().filter(|job| job.logs.is_some()).collect();
         let mut started = LogWriters {
             writers: Vec::new(),
@@ -96,8 +104,9 @@ impl LogWriters {
         for job in &logged {
             let Some(logs) = &job.logs else { continue };
             let first: Vec<bool> = logs.files.iter().map(|file| paths.insert(file.path.as_path())).collect();
-            let (files, entries) = (JobFiles::new(job, logs, &first, debug), logs.entries_ahead as usize);
-            by_cpus.entry(&logs.cpus).or_default().push((job.number, files, entries));
+            let receiver = receiver.filter(|_| logs.are_sent);
+            let files = JobFiles::new(job, logs, &first, debug, receiver);
+            by_cpus.entry(&logs.cpus).or_default().push((job.number, files, logs.entries_ahead as usize));
         }
         let available = available_parallelism().map_or(1, usize::from);
         for (cpus, jobs) in by_cpus {
@@ -151,12 +160,12 @@ impl LogWriters {
     }
 
     /// The receiver of a job's logs, once.
-    pub fn sink(&mut self, job: &Job) -> Option<Box<dyn LogSink>> {
+    pub(super) fn sink(&mut self, job: &Job) -> Option<Box<dyn LogSink>> {
         self.sinks.get_mut(job.number as usize)?.take()
     }
 
     /// Waits until all entries are written; returns a line for each file that could not be.
-    pub fn finish(&mut self) -> Vec<String> {
+    pub(super) fn finish(&mut self) -> Vec<String> {
         for writer in &mut self.writers {
             // If it panicked, `join` says so.
             let _ = writer.messages.send(Message::Over);

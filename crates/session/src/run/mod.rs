@@ -14,7 +14,7 @@ mod heartbeat;
 pub mod idle;
 mod job_groups;
 mod latency_marks;
-mod logs;
+pub mod logs;
 mod meters;
 mod recording;
 mod repeats;

@@ -200,6 +200,7 @@ pub fn logs(kinds: &[LogKind], window_ms: Option<u64>) -> Logs {
         is_compressed: false,
     };
     Logs {
+        are_sent: false,
         files: kinds.iter().map(file).collect(),
         window_ms,
         bandwidth_window_ms: 1,

@@ -223,6 +223,7 @@ impl Coverage {
                 run,
                 Logs {
                     files,
+                    are_sent,
                     window_ms,
                     bandwidth_window_ms,
                     iops_window_ms,

@@ -582,7 +582,13 @@ fn logged(options: &mut Options) {
         });
     });
     options.add("files, entries_ahead, clock_id: one log, ahead, by the clock", |job| {
-        let mut logs = Logs { histogram_window_ms: 0, entries_ahead: 100_000, clock_id: Some(1), ..logs() };
+        let mut logs = Logs {
+            are_sent: true,
+            histogram_window_ms: 0,
+            entries_ahead: 100_000,
+            clock_id: Some(1),
+            ..logs()
+        };
         logs.files.truncate(1);
         job.logs = Some(logs);
     });
