@@ -112,6 +112,27 @@ pub struct TargetFacts {
     pub is_written: bool,
 }
 
+/// The logs that a host has sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostLogs {
+    /// How many files they are.
+    pub files: u32,
+    /// Those that are not whole, each with the reason.
+    pub incomplete: Vec<(String, String)>,
+}
+
+impl HostLogs {
+    /// Which are not whole, in a sentence; `None` if all are.
+    pub fn sentence(&self) -> Option<String> {
+        const NAMED_MAX: usize = 3;
+        let count = self.incomplete.len();
+        let named = self.incomplete.iter().take(NAMED_MAX).map(|(log, why)| format!("{log} ({why})"));
+        let more = (count > NAMED_MAX).then(|| format!("{} more", count - NAMED_MAX));
+        let names: Vec<String> = named.chain(more).collect();
+        (count > 0).then(|| format!("{count} of {} logs incomplete: {}", self.files, names.join(", ")))
+    }
+}
+
 /// One host's part of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostRun {
@@ -127,6 +148,8 @@ pub struct HostRun {
     pub facts: Option<HostFacts>,
     /// Its report: whole unless its fate says otherwise.
     pub report: Option<RunReport>,
+    /// Its logs.
+    pub logs: HostLogs,
 }
 
 impl HostRun {

@@ -55,7 +55,7 @@ pub fn run(remove: bool, carry_out: CarryOut<'_>) -> Result<(), String> {
     let link = Arc::new(Link {
         machine: Mutex::new(machine),
         outbox: Mutex::default(),
-        to_write: Condvar::new(),
+        changed: Condvar::new(),
         commands,
         starts: Mutex::default(),
         started: Condvar::new(),
@@ -77,7 +77,7 @@ fn obey(link: &Arc<Link>, commands: &Rc<Receiver<Command>>, carry_out: CarryOut<
     let mut planned: Option<Planned> = None;
     while let Ok(command) = commands.recv() {
         match command {
-            Command::Plan(prepare) if prepare.study.is_some() => {
+            Command::Plan(prepare, _) if prepare.study.is_some() => {
                 let Some(study) = &prepare.study else { continue };
                 let keywords = agent_run::keywords_of(&prepare, KeywordValues::UNKNOWN);
                 let agent = Rc::new(RefCell::new(StudyAgent::new(link, commands, keywords)));
@@ -88,8 +88,11 @@ fn obey(link: &Arc<Link>, commands: &Rc<Receiver<Command>>, carry_out: CarryOut<
                     return;
                 }
             }
-            Command::Plan(prepare) => match agent_run::plan(&prepare) {
+            Command::Plan(prepare, takes_logs) => match agent_run::plan(&prepare, takes_logs) {
                 Ok((plan, facts)) => {
+                    if let Some(logs) = plan.logs() {
+                        link.on(AgentEvent::Tell(Message::Logs(Box::new(logs))));
+                    }
                     planned = Some(plan);
                     link.on(AgentEvent::Planned(Ok(Box::new(facts))));
                 }
@@ -144,7 +147,7 @@ fn write(link: &Link) {
     loop {
         let mut outbox = locked(&link.outbox);
         while outbox.bytes().is_empty() {
-            outbox = link.to_write.wait(outbox).unwrap_or_else(PoisonError::into_inner);
+            outbox = link.changed.wait(outbox).unwrap_or_else(PoisonError::into_inner);
         }
         let mut bytes = outbox.bytes().to_vec();
         outbox.wrote(bytes.len());
@@ -152,6 +155,7 @@ fn write(link: &Link) {
             frame::write(FILLER, b"\n", &mut bytes);
         }
         drop(outbox);
+        link.changed.notify_all();
         // Locked no longer than that: whoever ends the process takes the lock.
         let mut stdout = io::stdout().lock();
         let written = stdout.write_all(&bytes).and_then(|()| stdout.flush());

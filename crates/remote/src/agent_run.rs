@@ -16,9 +16,10 @@ use fiord_session::run::drive::{Run, drive};
 use fiord_session::run::{environment, facts};
 use fiord_sys::clock;
 use fiord_wire::agent::AgentEvent;
-use fiord_wire::message::{Message, Prepare, Told};
+use fiord_wire::message::{Logs, Message, Prepare, Told};
 
 use crate::agent_facts;
+use crate::agent_logs::{self, SentLogs};
 use crate::agent_tells::{Stages, Teller};
 use crate::keywords::{self, HostKeywords};
 use crate::link::Link;
@@ -29,10 +30,20 @@ pub(crate) struct Planned {
     warnings: Vec<Problem>,
     global_options: Vec<(String, String)>,
     trust: Trust,
+    keywords: KeywordValues,
+    sends_logs: bool,
 }
 
-/// Plans what is to be run here.
-pub(crate) fn plan(prepare: &Prepare) -> Result<(Planned, HostFacts), Vec<Told>> {
+impl Planned {
+    /// The logs that are sent; `None` without any.
+    pub(crate) fn logs(&self) -> Option<Logs> {
+        let logs = agent_logs::of(&self.plan, &self.keywords);
+        (self.sends_logs && !logs.list.is_empty()).then_some(logs)
+    }
+}
+
+/// Plans what is to be run here. `sends_logs`: the controller takes the logs.
+pub(crate) fn plan(prepare: &Prepare, sends_logs: bool) -> Result<(Planned, HostFacts), Vec<Told>> {
     let told = |text: String| vec![Told { text, is_unsafe: false }];
     let machine = environment::machine().map_err(told)?;
     let mut sections = prepare.sections.read().map_err(told)?;
@@ -42,6 +53,7 @@ pub(crate) fn plan(prepare: &Prepare) -> Result<(Planned, HostFacts), Vec<Told>>
         readonly: prepare.is_readonly,
         max_jobs: prepare.max_jobs,
         entropy: clock::realtime_ns(),
+        sends_logs,
         ..RunSettings::default()
     };
     let planned = facts::plan(&sections, &prepare.sections.waiting, &machine, &settings);
@@ -55,7 +67,8 @@ pub(crate) fn plan(prepare: &Prepare) -> Result<(Planned, HostFacts), Vec<Told>>
     let facts = agent_facts::of_plan(&machine, &plan);
     let trust = if prepare.has_findings { Trust::On } else { Trust::Off };
     let global_options = prepare.global_options.clone();
-    Ok((Planned { plan: Arc::new(plan), warnings, global_options, trust }, facts))
+    let (plan, keywords) = (Arc::new(plan), keywords.machine);
+    Ok((Planned { plan, warnings, global_options, trust, keywords, sends_logs }, facts))
 }
 
 /// The keywords of this host.
@@ -83,14 +96,17 @@ fn of_problems(problems: &[Problem], is_unsafe: bool) -> Vec<Told> {
 pub(crate) fn run(planned: &Planned, link: &Arc<Link>) -> AgentEvent {
     let mut teller = Teller::new(link);
     let mut gate = Stages::new(link);
+    let logs = SentLogs::new(&planned.plan, link);
     let run = Run {
         global_options: planned.global_options.clone(),
         trust: planned.trust,
         stop: link.stop.clone(),
         gate: Some(&mut gate),
+        logs: Some(&logs),
         ..Run::of(&planned.plan, &planned.warnings)
     };
     let outcome = drive(run, &mut teller);
+    link.finish_logs();
     outcome
         .errors
         .iter()

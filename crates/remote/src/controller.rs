@@ -11,9 +11,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use fiord_fleet::{Fate, Host};
+use fiord_fleet::{Fate, Host, HostLogs};
 use fiord_sys::poll::{self, Until};
-use fiord_sys::{clock, signal};
+use fiord_sys::{clock, process, signal};
 use fiord_wire::agent::Outbox;
 use fiord_wire::controller::Remote;
 use fiord_wire::frame::Inbox;
@@ -21,6 +21,7 @@ use fiord_wire::{Controller, ControllerAction, ControllerSettings, Message, Prep
 
 use crate::hello::hello;
 use crate::launch::{Launcher, Started};
+use crate::logs::LogFiles;
 use crate::ssh;
 
 /// How often time is looked at.
@@ -52,6 +53,8 @@ pub struct Finished {
     pub controller: Controller,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
+    /// The logs of each host.
+    pub logs: Vec<HostLogs>,
 }
 
 /// Is told of a run: ten times a second, and of each line that the host of this number says.
@@ -79,9 +82,12 @@ pub fn run(job: Job, show: &mut Show<'_>) -> Finished {
     let now_ns = clock::monotonic_ns() as i64;
     let (places, prepared): (Vec<(Host, Launcher)>, Vec<Prepare>) =
         hosts.into_iter().map(|(host, launcher, prepare)| ((host, launcher), prepare)).unzip();
+    // Each host has a stream, and may have files.
+    let _ = process::raise_open_file_limit();
+    let logs = LogFiles::of(&prepared);
     let controller = Controller::new(hello(), prepared, settings, now_ns);
     let connections = places.iter().map(|_| None).collect();
-    let mut pump = Pump { controller, connections, next: 0, is_done: false, program, show };
+    let mut pump = Pump { controller, connections, next: 0, is_done: false, program, logs, show };
     let mut signalled = None;
     while !pump.is_done {
         pump.connect(&places, fan_out);
@@ -102,7 +108,7 @@ pub fn run(job: Job, show: &mut Show<'_>) -> Finished {
         (pump.show)(&pump.controller, None);
     }
     pump.leave();
-    Finished { controller: pump.controller, signal: signalled }
+    Finished { controller: pump.controller, signal: signalled, logs: pump.logs.finish() }
 }
 
 fn now() -> i64 {
@@ -116,6 +122,7 @@ struct Pump<'c, 's> {
     next: usize,
     is_done: bool,
     program: Vec<u8>,
+    logs: LogFiles,
     show: &'c mut Show<'s>,
 }
 
@@ -160,6 +167,7 @@ impl Pump<'_, '_> {
                 whose.push(number);
             }
         }
+        awaited.extend(self.logs.woken().map(|woken| (woken, Until::Readable)));
         let ready = match poll::wait_for_any(&awaited, Some(TICK)) {
             Ok(ready) => ready,
             // A signal, which is looked at next.
@@ -168,8 +176,18 @@ impl Pump<'_, '_> {
         let mut numbers: Vec<usize> =
             whose.into_iter().zip(ready).filter(|(_, ready)| *ready).map(|(number, _)| number).collect();
         numbers.dedup();
+        self.give_credit();
         for number in numbers {
             self.serve(number);
+        }
+    }
+
+    /// Lets hosts send more of their logs, as far as they are written.
+    fn give_credit(&mut self) {
+        for wrote in self.logs.wrote() {
+            let mut actions = self.controller.wrote(wrote.host, wrote.bytes);
+            actions.extend(wrote.failed.into_iter().flat_map(|log| self.controller.end_log(wrote.host, log)));
+            self.act(actions);
         }
     }
 
@@ -229,6 +247,13 @@ impl Pump<'_, '_> {
                     }
                 }
                 ControllerAction::Show(number, line) => (self.show)(&self.controller, Some((number, &line))),
+                ControllerAction::Logs(number, logs) => {
+                    if let Err(problems) = self.logs.plan(number, &logs) {
+                        let actions = self.controller.refuse(number, problems, now());
+                        self.act(actions);
+                    }
+                }
+                ControllerAction::Write(number, piece) => self.logs.write(number, piece),
                 ControllerAction::Done => self.is_done = true,
             }
         }

@@ -5,6 +5,7 @@
 
 pub mod agent;
 mod agent_facts;
+mod agent_logs;
 mod agent_run;
 mod agent_study;
 mod agent_tells;
@@ -13,6 +14,7 @@ mod hello;
 pub mod keywords;
 pub mod launch;
 mod link;
+mod logs;
 mod push;
 pub mod slurm;
 mod spool;

@@ -9,13 +9,14 @@ use std::time::Duration;
 use fiord_session::StopHandle;
 use fiord_sys::clock;
 use fiord_wire::agent::{Agent, AgentAction, AgentEvent, Outbox};
-use fiord_wire::message::Prepare;
+use fiord_wire::message::{LogPiece, Prepare};
 
 use crate::spool;
 
 /// What the main thread is told to do.
 pub(crate) enum Command {
-    Plan(Box<Prepare>),
+    /// And whether the controller takes logs.
+    Plan(Box<Prepare>, bool),
     Run,
     Leave,
 }
@@ -24,7 +25,8 @@ pub(crate) enum Command {
 pub(crate) struct Link {
     pub(crate) machine: Mutex<Agent>,
     pub(crate) outbox: Mutex<Outbox>,
-    pub(crate) to_write: Condvar,
+    /// Something is to be written, or was.
+    pub(crate) changed: Condvar,
     pub(crate) commands: Sender<Command>,
     pub(crate) starts: Mutex<Vec<(u32, u64)>>,
     pub(crate) started: Condvar,
@@ -49,13 +51,15 @@ impl Link {
         let command = |command| drop(self.commands.send(command));
         match action {
             AgentAction::Send(message) => {
-                locked(&self.outbox).push(&message);
-                self.to_write.notify_all();
+                self.change_outbox(|outbox| outbox.push(&message));
             }
-            AgentAction::Plan(prepare) => {
+            AgentAction::Plan(prepare, takes_logs) => {
                 locked(&self.run).clone_from(&prepare.run);
-                command(Command::Plan(prepare));
+                command(Command::Plan(prepare, takes_logs));
             }
+            AgentAction::Credit(bytes) => self.change_outbox(|outbox| outbox.credit(bytes)),
+            AgentAction::EndLog(log) => self.change_outbox(|outbox| outbox.end_logs(Some(log))),
+            AgentAction::EndLogs => self.change_outbox(|outbox| outbox.end_logs(None)),
             AgentAction::Run => command(Command::Run),
             AgentAction::Start(stage, at_ns) => {
                 locked(&self.starts).push((stage, at_ns));
@@ -68,6 +72,25 @@ impl Link {
             }
             AgentAction::Leave => command(Command::Leave),
         }
+    }
+
+    fn change_outbox<T>(&self, change: impl FnOnce(&mut Outbox) -> T) -> T {
+        let changed = change(&mut locked(&self.outbox));
+        self.changed.notify_all();
+        changed
+    }
+
+    /// Sends a piece of a log, when there is room for it. `false`: nobody takes logs any more.
+    pub(crate) fn send_piece(&self, piece: LogPiece) -> bool {
+        let full = self.changed.wait_while(locked(&self.outbox), |outbox| !outbox.has_room());
+        let is_taken = full.unwrap_or_else(PoisonError::into_inner).push_piece(piece);
+        self.changed.notify_all();
+        is_taken
+    }
+
+    /// Waits until all pieces of logs are sent, or nobody takes them any more.
+    pub(crate) fn finish_logs(&self) {
+        drop(self.changed.wait_while(locked(&self.outbox), |outbox| !outbox.has_sent_logs()));
     }
 
     /// When this stage starts, on this machine's monotonic clock; waits up to `patience` for another time than it knows.

@@ -3,10 +3,12 @@
 //! Invariant: a run does not outlive its controller unless it was told to (`--on-lost=finish`), and then no longer than it
 //! would have run: without a message for [`SILENCE_NS_MAX`], or at the end of the stream, it is stopped.
 
+use std::collections::{BTreeSet, VecDeque};
+
 use fiord_checksum::Checksum;
 use fiord_fleet::HostFacts;
 
-use crate::message::{End, Hello, Message, Prepare, Progress, Told};
+use crate::message::{End, Hello, LogPiece, Message, Prepare, Progress, TAKES_LOGS, Told};
 
 /// How long the controller may be silent, in nanoseconds.
 pub const SILENCE_NS_MAX: u64 = 30_000_000_000;
@@ -40,8 +42,14 @@ pub enum AgentEvent {
 pub enum AgentAction {
     /// Send this.
     Send(Message),
-    /// Plan this, and say `Planned`.
-    Plan(Box<Prepare>),
+    /// Plan this, and say `Planned`. Whether the controller takes logs.
+    Plan(Box<Prepare>, bool),
+    /// So many more bytes of logs may be sent.
+    Credit(u64),
+    /// Nothing more of this log is sent.
+    EndLog(u32),
+    /// Nobody takes logs any more.
+    EndLogs,
     /// Run what was planned.
     Run,
     /// Start this stage at this time of the agent's clock, in nanoseconds. It may come again, with another time.
@@ -70,6 +78,7 @@ pub struct Agent {
     phase: Phase,
     heard_ns: u64,
     is_lost: bool,
+    takes_logs: bool,
     finishes_when_lost: bool,
     /// The next stage that may be told to start; those before have started.
     stage: u32,
@@ -85,6 +94,7 @@ impl Agent {
             phase: Phase::Waiting,
             heard_ns: now_ns,
             is_lost: false,
+            takes_logs: false,
             finishes_when_lost: false,
             stage: 0,
             ready: None,
@@ -127,6 +137,10 @@ impl Agent {
 
     fn message(&mut self, message: Message, now_ns: u64) -> Vec<AgentAction> {
         match (message, self.phase) {
+            (Message::Hello(hello), Phase::Waiting) => {
+                self.takes_logs = hello.protocol.1 >= TAKES_LOGS;
+                Vec::new()
+            }
             (Message::Ping(sent_ns), _) => {
                 let now_ns = now_ns as i64;
                 vec![AgentAction::Send(Message::Pong((sent_ns, now_ns, now_ns)))]
@@ -134,7 +148,7 @@ impl Agent {
             (Message::Prepare(prepare), Phase::Waiting) => {
                 self.phase = Phase::Planning;
                 self.finishes_when_lost = prepare.finishes_when_lost;
-                vec![AgentAction::Plan(prepare)]
+                vec![AgentAction::Plan(prepare, self.takes_logs)]
             }
             (Message::Run(()), Phase::Planned) => {
                 self.phase = Phase::Running;
@@ -148,6 +162,8 @@ impl Agent {
                     _ => vec![AgentAction::Start(stage, at_ns)],
                 }
             }
+            (Message::Credit(bytes), Phase::Planned | Phase::Running) => vec![AgentAction::Credit(bytes)],
+            (Message::EndLog(log), Phase::Running) => vec![AgentAction::EndLog(log)],
             (Message::Stop(()), Phase::Running) => vec![AgentAction::Stop],
             (Message::Again(()), Phase::Reported) => self.send_report(),
             (Message::Ack(()), Phase::Reported) => {
@@ -182,12 +198,13 @@ impl Agent {
         if std::mem::replace(&mut self.is_lost, true) {
             return Vec::new();
         }
-        match self.phase {
+        let then = match self.phase {
             // Before the first start nothing is left to be finished.
             Phase::Running if self.finishes_when_lost && self.stage > 0 => self.start_alone(),
             Phase::Running => vec![AgentAction::Stop],
-            _ => self.leave(),
-        }
+            _ => return self.leave(),
+        };
+        [AgentAction::EndLogs].into_iter().chain(then).collect()
     }
 
     /// Without a controller a stage that waits starts at once, if the run is to be finished.
@@ -208,11 +225,24 @@ pub fn digest(bytes: &[u8]) -> Vec<u8> {
     Checksum::Sha256.of(bytes).as_bytes().to_vec()
 }
 
-/// The newest progress, of what waits to be sent: what is not sent yet is replaced.
+/// The most bytes of logs that wait to be sent.
+pub const LOG_BYTES_MAX: usize = 256 << 10;
+
+/// What waits to be sent. Progress that is not sent yet is replaced; logs come last, as far as there is credit for them, so
+/// that nothing waits behind more than one piece.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
     progress: Option<Progress>,
+    pieces: VecDeque<LogPiece>,
+    /// Bytes of these pieces.
+    piece_bytes: usize,
+    /// Bytes of logs that may be sent.
+    credit_bytes: u64,
+    /// Logs of which nothing more is sent.
+    ended: BTreeSet<u32>,
+    /// Whether nothing more is sent of any log.
+    has_ended_logs: bool,
 }
 
 impl Outbox {
@@ -229,12 +259,51 @@ impl Outbox {
         self.bytes.extend(crate::frame::PREFACE);
     }
 
+    /// Queues a piece of a log. `false`: nobody takes logs any more.
+    pub fn push_piece(&mut self, piece: LogPiece) -> bool {
+        if !self.has_ended_logs && !self.ended.contains(&piece.log) {
+            self.piece_bytes += piece.bytes.len();
+            self.pieces.push_back(piece);
+        }
+        !self.has_ended_logs
+    }
+
+    /// Whether another piece may be queued; also if it would not be sent.
+    pub fn has_room(&self) -> bool {
+        self.has_ended_logs || self.piece_bytes < LOG_BYTES_MAX
+    }
+
+    /// Whether no piece waits.
+    pub fn has_sent_logs(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// So many more bytes of logs may be sent.
+    pub fn credit(&mut self, bytes: u64) {
+        self.credit_bytes = self.credit_bytes.saturating_add(bytes);
+    }
+
+    /// Nothing more of this log is sent, or with `None` of any.
+    pub fn end_logs(&mut self, log: Option<u32>) {
+        self.has_ended_logs |= log.is_none();
+        self.pieces.retain(|piece| log.is_some_and(|log| piece.log != log));
+        self.piece_bytes = self.pieces.iter().map(|piece| piece.bytes.len()).sum();
+        self.ended.extend(log);
+    }
+
     /// What is to be written next.
     pub fn bytes(&mut self) -> &[u8] {
-        if self.bytes.is_empty()
-            && let Some(progress) = self.progress.take()
-        {
+        if !self.bytes.is_empty() {
+            return &self.bytes;
+        }
+        if let Some(progress) = self.progress.take() {
             Message::Progress(progress).write(&mut self.bytes);
+        } else if self.pieces.front().is_some_and(|piece| piece.bytes.len() as u64 <= self.credit_bytes)
+            && let Some(piece) = self.pieces.pop_front()
+        {
+            self.credit_bytes -= piece.bytes.len() as u64;
+            self.piece_bytes -= piece.bytes.len();
+            Message::Piece(piece).write(&mut self.bytes);
         }
         &self.bytes
     }
@@ -253,7 +322,7 @@ mod tests {
         let (mut agent, hello) = Agent::new(0, Hello::default());
         assert!(matches!(hello, AgentAction::Send(Message::Hello(_))));
         let prepare = AgentEvent::Message(Message::Prepare(Box::default()));
-        assert!(matches!(agent.on(prepare, 1)[..], [AgentAction::Plan(_)]));
+        assert!(matches!(agent.on(prepare, 1)[..], [AgentAction::Plan(_, false)]));
         let planned = agent.on(AgentEvent::Planned(Ok(Box::default())), 2);
         assert!(matches!(planned[..], [AgentAction::Send(Message::Facts(_))]));
         assert_eq!(agent.on(AgentEvent::Message(Message::Run(())), 3), [AgentAction::Run]);
@@ -286,7 +355,7 @@ mod tests {
         for lost in [AgentEvent::Closed, AgentEvent::Tick] {
             let mut agent = running();
             assert!(agent.on(AgentEvent::Tick, SILENCE_NS_MAX).is_empty());
-            assert_eq!(agent.on(lost, SILENCE_NS_MAX + 4), [AgentAction::Stop]);
+            assert_eq!(agent.on(lost, SILENCE_NS_MAX + 4), [AgentAction::EndLogs, AgentAction::Stop]);
             assert!(agent.on(AgentEvent::Closed, SILENCE_NS_MAX + 5).is_empty());
             let spooled = [AgentAction::Spool(b"figures".to_vec()), AgentAction::Leave];
             assert_eq!(agent.on(ended(), SILENCE_NS_MAX + 6), spooled);
@@ -300,7 +369,7 @@ mod tests {
         let tell = |message| AgentEvent::Tell(message);
         agent.on(tell(Message::Ready(0)), 10);
         agent.on(tell(Message::Started((0, 20))), 20);
-        assert!(agent.on(AgentEvent::Closed, 30).is_empty());
+        assert_eq!(agent.on(AgentEvent::Closed, 30), [AgentAction::EndLogs]);
         assert_eq!(agent.on(tell(Message::Ready(1)), 40), [AgentAction::Start(1, 0)]);
         assert!(agent.on(tell(Message::Started((1, 50))), 50).is_empty());
         assert!(matches!(agent.on(ended(), 60)[..], [AgentAction::Spool(_), AgentAction::Leave]));
@@ -309,7 +378,8 @@ mod tests {
         agent.finishes_when_lost = true;
         agent.on(tell(Message::Started((0, 20))), 20);
         agent.on(tell(Message::Ready(1)), 30);
-        assert_eq!(agent.on(AgentEvent::Closed, 40), [AgentAction::Start(1, 0)], "it waited already");
+        let started = [AgentAction::EndLogs, AgentAction::Start(1, 0)];
+        assert_eq!(agent.on(AgentEvent::Closed, 40), started, "it waited already");
     }
 
     #[test]
@@ -330,5 +400,41 @@ mod tests {
         assert!(first < 20, "{first}");
         outbox.wrote(first);
         assert!((1..40).contains(&outbox.bytes().len()));
+    }
+    #[test]
+    fn logs_are_sent_as_far_as_there_is_credit_and_after_all_else() {
+        let piece =
+            |log: u32, length: usize| LogPiece { log, bytes: vec![b'x'; length], is_last: length == 0 };
+        let mut outbox = Outbox::default();
+        let sent = |outbox: &mut Outbox| {
+            let count = outbox.bytes().len();
+            outbox.wrote(count);
+            count
+        };
+        assert!(outbox.push_piece(piece(0, 100)) && outbox.push_piece(piece(0, 0)));
+        assert_eq!(sent(&mut outbox), 0, "without credit");
+        outbox.credit(150);
+        outbox.push(&Message::Ready(0));
+        assert!(sent(&mut outbox) < 20, "not behind a piece");
+        assert!(sent(&mut outbox) > 100 && sent(&mut outbox) > 0 && outbox.has_sent_logs());
+        assert!(outbox.push_piece(piece(1, 51)));
+        assert_eq!(sent(&mut outbox), 0, "50 are left");
+        outbox.push_piece(piece(2, LOG_BYTES_MAX));
+        assert!(!outbox.has_room());
+        outbox.end_logs(Some(2));
+        assert!(outbox.push_piece(piece(2, 9)) && outbox.has_room() && !outbox.has_sent_logs());
+        outbox.end_logs(None);
+        assert!(!outbox.push_piece(piece(1, 9)) && outbox.has_sent_logs() && outbox.has_room());
+    }
+
+    #[test]
+    fn logs_are_sent_to_controllers_that_take_them() {
+        for (minor, takes) in [(0, false), (TAKES_LOGS, true), (9, true)] {
+            let (mut agent, _) = Agent::new(0, Hello::default());
+            let hello = Hello { protocol: (1, minor), ..Hello::default() };
+            agent.on(AgentEvent::Message(Message::Hello(hello)), 1);
+            let planned = agent.on(AgentEvent::Message(Message::Prepare(Box::default())), 2);
+            assert_eq!(planned, [AgentAction::Plan(Box::default(), takes)]);
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use fiord_fleet::{ClockFit, Fate, HostFacts, Ping, StageStart, start};
 
 use crate::agent::digest;
-use crate::message::{self, End, Hello, Message, Prepare, Progress, Told};
+use crate::message::{self, End, Hello, LogPiece, Logs, Message, Prepare, Progress, Told};
 
 /// Pings before a host's clock is known.
 const PINGS: usize = 8;
@@ -30,6 +30,15 @@ const STARTS_MAX: u32 = 3;
 
 /// The most pings that are kept of a host: those of half an hour.
 const PINGS_MAX: usize = 2048;
+
+/// The most bytes of logs that hosts have sent and that are not written yet, of all together, if they are not very many.
+const LOG_BYTES_MAX: u64 = 64 << 20;
+
+/// How much of that a host may have.
+const LOG_BYTES: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 20;
+
+/// The most logs of a host.
+const LOGS_MAX: usize = 1 << 19;
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +66,10 @@ pub enum ControllerAction {
     Close(usize),
     /// Show this line of a host.
     Show(usize, String),
+    /// The run of the host of this number will have these logs. Refuse it if they cannot be written.
+    Logs(usize, Box<Logs>),
+    /// Write this piece of a log of the host of this number, and say that it was written.
+    Write(usize, LogPiece),
     /// All hosts have their fates. Nothing comes after it.
     Done,
 }
@@ -100,6 +113,12 @@ pub struct Remote {
     pinged_ns: i64,
     report: Vec<u8>,
     has_asked_again: bool,
+    /// How many logs it will send; `None` if it has not said.
+    logs: Option<u32>,
+    /// Bytes of logs that it may still send.
+    credit_bytes: u64,
+    /// When a piece of a log came last; 0 before.
+    logged_ns: i64,
 }
 
 /// A start that was told, or is about to be.
@@ -145,6 +164,9 @@ impl Remote {
             pinged_ns: now_ns,
             report: Vec::new(),
             has_asked_again: false,
+            logs: None,
+            credit_bytes: 0,
+            logged_ns: 0,
         }
     }
 
@@ -274,10 +296,18 @@ impl Controller {
                 remote.facts = Some(*facts);
                 remote.phase = Phase::Planned;
             }
+            Message::Logs(logs) if remote.phase == Phase::Planning && remote.logs.is_none() => {
+                remote.logs = Some(logs.list.len() as u32);
+                if logs.list.len() > LOGS_MAX {
+                    let cause = format!("its jobs have more than {LOGS_MAX} logs");
+                    self.close(number, Fate::Missing { cause }, now_ns, &mut actions);
+                } else {
+                    actions.push(ControllerAction::Logs(number, logs));
+                }
+            }
+            Message::Piece(piece) if remote.is_running() => self.piece(number, piece, now_ns, &mut actions),
             Message::Problems(problems) if remote.phase == Phase::Planning => {
-                let cause = problems.first().map_or_else(String::new, |told| told.text.clone());
-                remote.problems = problems;
-                self.close(number, Fate::Missing { cause }, now_ns, &mut actions);
+                return self.refuse(number, problems, now_ns);
             }
             Message::Laid(bytes) => remote.laid_bytes = bytes,
             Message::Ready(stage) if remote.is_running() => remote.ready = Some(stage),
@@ -299,6 +329,33 @@ impl Controller {
         }
         self.go_on(now_ns, &mut actions);
         actions
+    }
+
+    /// This host cannot run what it was told to, for these reasons.
+    pub fn refuse(&mut self, number: usize, problems: Vec<Told>, now_ns: i64) -> Vec<ControllerAction> {
+        let mut actions = Vec::new();
+        let cause = problems.first().map_or_else(String::new, |told| told.text.clone());
+        if let Some(remote) = self.remotes.get_mut(number).filter(|remote| remote.fate().is_none()) {
+            remote.problems = problems;
+            self.close(number, Fate::Missing { cause }, now_ns, &mut actions);
+        }
+        self.go_on(now_ns, &mut actions);
+        actions
+    }
+
+    /// So many bytes of this host's logs are written, or thrown away.
+    pub fn wrote(&mut self, number: usize, bytes: u64) -> Vec<ControllerAction> {
+        let Some(remote) = self.remotes.get_mut(number).filter(|remote| remote.is_running()) else {
+            return Vec::new();
+        };
+        remote.credit_bytes += bytes;
+        vec![ControllerAction::Send(number, Message::Credit(bytes))]
+    }
+
+    /// This log of this host cannot be written.
+    pub fn end_log(&self, number: usize, log: u32) -> Vec<ControllerAction> {
+        let is_running = self.remotes.get(number).is_some_and(Remote::is_running);
+        is_running.then_some(ControllerAction::Send(number, Message::EndLog(log))).into_iter().collect()
     }
 
     /// The connection to this host has ended, for this reason.
@@ -364,8 +421,9 @@ impl Controller {
                 remote.began_ns.is_some_and(|began_ns| now_ns - began_ns > self.settings.connect_ns);
             return is_late.then(|| format!("no answer within {} s", in_s(self.settings.connect_ns)));
         }
+        // A report comes after the logs.
         if let Some(stopped_ns) = self.stopped_ns
-            && now_ns - stopped_ns > STOP_NS_MAX
+            && now_ns - stopped_ns.max(remote.logged_ns) > STOP_NS_MAX
         {
             return Some(format!("no report within {} s of being told to stop", in_s(STOP_NS_MAX)));
         }
@@ -433,6 +491,22 @@ impl Controller {
         remote.phase = Phase::Planning;
         if let Some(prepare) = remote.prepare.take() {
             actions.push(ControllerAction::Send(number, Message::Prepare(prepare)));
+        }
+    }
+
+    fn piece(&mut self, number: usize, piece: LogPiece, now_ns: i64, actions: &mut Vec<ControllerAction>) {
+        let remote = &mut self.remotes[number];
+        let left_bytes = remote.credit_bytes.checked_sub(piece.bytes.len() as u64);
+        match left_bytes.filter(|_| remote.logs.is_some_and(|logs| piece.log < logs)) {
+            Some(left_bytes) => {
+                remote.credit_bytes = left_bytes;
+                remote.logged_ns = now_ns;
+                actions.push(ControllerAction::Write(number, piece));
+            }
+            None => {
+                let fate = self.lost(&self.remotes[number], "it sends logs that it was not asked for");
+                self.close(number, fate, now_ns, actions);
+            }
         }
     }
 
@@ -601,11 +675,17 @@ impl Controller {
             self.turn = next..next + 1;
             self.armed = None;
         }
+        let credit_bytes = LOG_BYTES_MAX / self.remotes.len().max(1) as u64;
+        let credit_bytes = credit_bytes.clamp(*LOG_BYTES.start(), *LOG_BYTES.end());
         for number in self.turn.clone() {
             let remote = &mut self.remotes[number];
             if remote.phase == Phase::Planned {
                 remote.phase = Phase::Running;
                 remote.told_ns = Some(now_ns);
+                if remote.logs.is_some_and(|logs| logs > 0) {
+                    remote.credit_bytes = credit_bytes;
+                    actions.push(ControllerAction::Send(number, Message::Credit(credit_bytes)));
+                }
                 actions.push(ControllerAction::Send(number, Message::Run(())));
             }
         }

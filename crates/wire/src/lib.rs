@@ -12,5 +12,7 @@ pub mod section;
 pub use agent::{Agent, AgentAction, AgentEvent};
 pub use controller::{Controller, ControllerAction, ControllerSettings};
 pub use frame::{FrameError, Inbox, PREFACE};
-pub use message::{End, Hello, Message, Prepare, Progress, StudyCommand, StudyReport, Told};
+pub use message::{
+    End, Hello, Log, LogPiece, Logs, Message, Prepare, Progress, StudyCommand, StudyReport, Told,
+};
 pub use section::Sections;

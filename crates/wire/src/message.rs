@@ -10,7 +10,10 @@ use crate::frame;
 use crate::section::Sections;
 
 /// Both ends must have the first number in common; of the second the lower one is spoken.
-pub const PROTOCOL: (u16, u16) = (1, 0);
+pub const PROTOCOL: (u16, u16) = (1, 1);
+
+/// The second number from which on a controller takes logs.
+pub const TAKES_LOGS: u16 = 1;
 
 /// What either end says first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -114,6 +117,39 @@ pub struct Progress {
     pub done_permille: Option<u16>,
 }
 
+/// The logs of a run. A host tells them by numbers alone: the controller makes their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Logs {
+    /// What keywords stand for there: processors, memory in MiB, bytes of a page.
+    pub keywords: (u64, u64, u64),
+    /// The logs, in the order they are numbered in.
+    pub list: Vec<Log>,
+}
+
+/// One log of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Log {
+    /// The section of its job, from 0.
+    pub section: u32,
+    /// The clone of the section, from 0.
+    pub clone: u32,
+    /// The job's number in the run, from 0.
+    pub job: u32,
+    /// The number of its kind.
+    pub kind: u8,
+}
+
+/// A piece of a log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogPiece {
+    /// The number of the log, from 0.
+    pub log: u32,
+    /// What follows the piece before it.
+    pub bytes: Vec<u8>,
+    /// Whether nothing more comes.
+    pub is_last: bool,
+}
+
 /// How a run ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
@@ -198,6 +234,14 @@ messages! {
     Again(()) = 19;
     /// Controller: leave.
     Bye(()) = 20;
+    /// Agent: the logs that the run will have. Before its facts.
+    Logs(Box<Logs>) = 21;
+    /// Agent: a piece of a log. No more bytes than there is credit for.
+    Piece(LogPiece) = 22;
+    /// Controller: so many more bytes of logs may be sent.
+    Credit(u64) = 23;
+    /// Controller: no more pieces of this log.
+    EndLog(u32) = 24;
 }
 
 fn write<P: Serialize>(number: u8, payload: &P, out: &mut Vec<u8>) {
@@ -240,6 +284,12 @@ mod tests {
             Message::Problems(vec![Told { text: "j.fio:1:1: no".into(), is_unsafe: true }]),
             Message::Report(vec![1; 300_000]),
             Message::End(End { status: 1, cause: Some("a".into()), ..End::default() }),
+            Message::Logs(Box::new(Logs {
+                keywords: (4, 1024, 4096),
+                list: vec![Log { kind: 7, ..Log::default() }],
+            })),
+            Message::Piece(LogPiece { log: 3, bytes: b"0, 1".to_vec(), is_last: true }),
+            Message::Credit(1 << 40),
             Message::Bye(()),
         ];
         let mut bytes = PREFACE.to_vec();

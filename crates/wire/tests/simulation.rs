@@ -1,13 +1,18 @@
 //! Both state machines over a made-up network and clock: delays, clocks that differ, connections that end, agents that
 //! freeze, fail or are told to stop.
 
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
 use std::collections::{BTreeMap, VecDeque};
 
 use fiord_fleet::Fate;
 use fiord_stats::Random;
-use fiord_wire::agent::{AgentAction, AgentEvent};
+use fiord_wire::agent::{AgentAction, AgentEvent, LOG_BYTES_MAX, Outbox};
 use fiord_wire::message::{PROTOCOL, Progress};
-use fiord_wire::{Agent, Controller, ControllerAction, ControllerSettings, Hello, Message, Prepare, Told};
+use fiord_wire::{
+    Agent, Controller, ControllerAction, ControllerSettings, Hello, Inbox, Log, LogPiece, Logs, Message,
+    PREFACE, Prepare, Told,
+};
 
 const MS: i64 = 1_000_000;
 const SECOND: i64 = 1000 * MS;
@@ -44,7 +49,23 @@ struct Simulated {
     spooled: bool,
     is_stopped: bool,
     released_ns: Option<i64>,
+    /// Whether its jobs write logs.
+    writes_logs: bool,
+    /// Its jobs are over; logs may be left to send.
+    has_ended: bool,
+    /// What waits of its logs.
+    outbox: Outbox,
+    /// How many pieces of its log it has written.
+    pieces: u32,
+    /// The pieces that have come to the controller, and are written there.
+    come: Vec<u32>,
+    written: usize,
+    /// The most pieces that have come and were not written.
+    waiting_max: usize,
 }
+
+/// A piece of a log: 16 of them are what a host may have sent that is not written.
+const PIECE_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -110,6 +131,13 @@ impl World {
                 spooled: false,
                 is_stopped: false,
                 released_ns: None,
+                writes_logs: false,
+                has_ended: false,
+                outbox: Outbox::default(),
+                pieces: 0,
+                come: Vec::new(),
+                written: 0,
+                waiting_max: 0,
             });
             world.act(number, vec![first]);
             world.controller.connecting(number, 0);
@@ -145,7 +173,13 @@ impl World {
                         self.send((number, true, Some(message)));
                     }
                 }
-                AgentAction::Plan(_) => host.next = Some((now_ns + MS, Step::Planned)),
+                AgentAction::Credit(bytes) => host.outbox.credit(bytes),
+                AgentAction::EndLog(log) => host.outbox.end_logs(Some(log)),
+                AgentAction::EndLogs => host.outbox.end_logs(None),
+                AgentAction::Plan(_, takes_logs) => {
+                    assert!(takes_logs);
+                    host.next = Some((now_ns + MS, Step::Planned));
+                }
                 AgentAction::Run => host.next = Some((now_ns + host.layout_ns, Step::Ready)),
                 AgentAction::Start(_, at_ns) => {
                     let at_ns = (at_ns as i64 - host.ahead_ns).max(now_ns);
@@ -170,11 +204,22 @@ impl World {
         let (now_ns, host) = (self.now_ns, &mut self.hosts[number]);
         host.next = None;
         let there_ns = now_ns + host.ahead_ns;
+        host.has_ended |= matches!(step, Step::End);
+        if host.has_ended && !host.outbox.has_sent_logs() {
+            // The report comes after the logs.
+            host.next = Some((now_ns + MS, Step::End));
+            return self.send_pieces(number);
+        }
         let event = match step {
             Step::Planned if host.fault == Fault::Refuses => {
                 AgentEvent::Planned(Err(vec![Told { text: "j.fio:1:1: no".to_string(), is_unsafe: false }]))
             }
-            Step::Planned => AgentEvent::Planned(Ok(Box::default())),
+            Step::Planned => {
+                let logs = Logs { list: vec![Log::default()], ..Logs::default() };
+                let told = host.agent.on(AgentEvent::Tell(Message::Logs(Box::new(logs))), there_ns as u64);
+                self.act(number, told);
+                AgentEvent::Planned(Ok(Box::default()))
+            }
             Step::Ready => AgentEvent::Tell(Message::Ready(0)),
             Step::Release => {
                 host.released_ns = Some(now_ns);
@@ -198,10 +243,66 @@ impl World {
                 ControllerAction::Send(number, message) => self.send((number, false, Some(message))),
                 ControllerAction::Close(number) => self.send((number, false, None)),
                 ControllerAction::Show(..) => {}
+                ControllerAction::Logs(_, logs) => assert_eq!(logs.list.len(), 1),
+                ControllerAction::Write(number, piece) => {
+                    let host = &mut self.hosts[number];
+                    let bytes = piece.bytes.iter().take(4).copied().collect::<Vec<u8>>();
+                    host.come.push(u32::from_le_bytes(bytes.try_into().unwrap()));
+                    host.waiting_max = host.waiting_max.max(host.come.len() - host.written);
+                }
                 ControllerAction::Done => {
                     assert!(!self.is_done, "done once");
                     self.is_done = true;
                 }
+            }
+        }
+    }
+
+    /// A host's job writes to its log, as far as there is room, and sends what it may.
+    fn log(&mut self, number: usize) {
+        let host = &mut self.hosts[number];
+        let is_running = matches!(host.next, Some((_, Step::End))) && !host.has_ended;
+        let is_at_work = host.writes_logs && is_running;
+        while is_at_work && host.outbox.has_room() {
+            let mut bytes = vec![0; PIECE_BYTES];
+            bytes[..4].copy_from_slice(&host.pieces.to_le_bytes());
+            if !host.outbox.push_piece(LogPiece { log: 0, bytes, is_last: false }) {
+                break;
+            }
+            host.pieces += 1;
+        }
+        self.send_pieces(number);
+    }
+
+    fn send_pieces(&mut self, number: usize) {
+        let mut inbox = Inbox::default();
+        inbox.push(&PREFACE);
+        let host = &mut self.hosts[number];
+        loop {
+            let bytes = host.outbox.bytes().to_vec();
+            if bytes.is_empty() {
+                break;
+            }
+            host.outbox.wrote(bytes.len());
+            inbox.push(&bytes);
+        }
+        let is_heard = !host.is_cut && host.fault != Fault::Unreachable;
+        while let Some((kind, payload)) = inbox.message().unwrap() {
+            let message = Message::read(kind, &payload).unwrap();
+            if is_heard {
+                self.send((number, true, message));
+            }
+        }
+    }
+
+    /// The controller's disk writes one piece of each host.
+    fn write(&mut self) {
+        for number in 0..self.hosts.len() {
+            let host = &mut self.hosts[number];
+            if host.written < host.come.len() {
+                host.written += 1;
+                let actions = self.controller.wrote(number, PIECE_BYTES as u64);
+                self.control(actions);
             }
         }
     }
@@ -268,8 +369,10 @@ impl World {
         if self.now_ns % (100 * MS) == 0 {
             let actions = self.controller.tick(self.now_ns);
             self.control(actions);
+            self.write();
             for number in (0..self.hosts.len()).filter(|number| !self.is_frozen(*number)).collect::<Vec<_>>()
             {
+                self.log(number);
                 let host = &mut self.hosts[number];
                 let there_ns = (self.now_ns + host.ahead_ns) as u64;
                 let mut actions = host.agent.on(AgentEvent::Tick, there_ns);
@@ -331,6 +434,7 @@ fn every_host_has_one_fate_whatever_happens() {
         let mut world = World::new(seed, 8, allow_missing, seed % 7 == 0);
         for host in &mut world.hosts {
             let at_ns = random.below(8 * SECOND as u64) as i64;
+            host.writes_logs = seed % 10 == 0;
             host.fault = match random.below(14) {
                 0 => Fault::Unreachable,
                 1 => Fault::Cut(at_ns),
@@ -362,6 +466,46 @@ fn every_host_has_one_fate_whatever_happens() {
                     .all(|host| host.released_ns.is_none() || world.controller.first_start_ns().is_some())
             );
         }
+    }
+}
+
+#[test]
+fn logs_come_whole_and_in_order_however_slow_the_disk_is() {
+    for seed in 0..6 {
+        let mut world = World::new(seed, 4, 0, seed % 2 == 0);
+        let fault =
+            [Fault::None, Fault::Cut(4 * SECOND), Fault::Frozen(3 * SECOND, 20 * SECOND)][seed as usize % 3];
+        world.hosts[1].fault = fault;
+        world.hosts.iter_mut().for_each(|host| host.writes_logs = true);
+        world.run((seed == 3).then_some(5 * SECOND));
+        assert!(world.is_done, "seed {seed}");
+        for (number, (remote, host)) in world.controller.remotes().iter().zip(&world.hosts).enumerate() {
+            let is_whole = host.come.len() == host.pieces as usize;
+            let in_order = (0..host.come.len() as u32).collect::<Vec<u32>>();
+            assert_eq!(host.come, in_order, "seed {seed}, host {number}");
+            let is_lost = matches!(remote.fate(), Some(Fate::Lost { .. } | Fate::Missing { .. }));
+            assert!(is_lost || is_whole, "seed {seed}, host {number}: {:?}", remote.fate());
+            assert!(host.waiting_max * PIECE_BYTES <= 1 << 20, "seed {seed}: {}", host.waiting_max);
+            // More than may wait at either end: the job has waited for the disk.
+            let passed = host.pieces as usize * PIECE_BYTES;
+            assert!(is_lost || passed > LOG_BYTES_MAX + (1 << 20), "seed {seed}, host {number}: {passed}");
+        }
+    }
+}
+
+#[test]
+fn a_host_that_sends_more_of_its_logs_than_it_may_is_lost() {
+    for wrong in [
+        LogPiece { log: 0, bytes: vec![0; (1 << 20) + 1], is_last: false },
+        LogPiece { log: 1, bytes: vec![0; 4], is_last: false },
+    ] {
+        let mut world = World::new(1, 2, 0, false);
+        while !matches!(world.hosts[0].next, Some((_, Step::Release))) {
+            world.pass(&mut VecDeque::new());
+        }
+        let actions = world.controller.message(0, Message::Piece(wrong), world.now_ns);
+        assert!(!actions.iter().any(|action| matches!(action, ControllerAction::Write(..))));
+        assert_eq!(world.fates()[0], "lost");
     }
 }
 

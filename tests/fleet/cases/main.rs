@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what a case needs and does not get fails it")]
 
 mod command;
+mod logs;
 mod slurm;
 mod ssh;
 mod studies;

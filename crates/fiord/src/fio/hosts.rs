@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 
 use fiord_fleet::render::render;
-use fiord_fleet::{FleetReport, FleetSettings, Host, HostRun, Order};
+use fiord_fleet::{Fate, FleetReport, FleetSettings, Host, HostLogs, HostRun, Order};
 use fiord_options::cli::Parsed;
 use fiord_options::environment::{Environment, KeywordValues};
 use fiord_options::program::ProgramOptions;
@@ -23,6 +23,7 @@ use fiord_wire::controller::Remote;
 use fiord_wire::{ControllerSettings, Prepare, Sections};
 
 use crate::hosts::{Progress, grouped_problems, lines_of_fates, received, status_of};
+use crate::status;
 
 /// Whether these arguments name hosts, so that keywords stay as typed.
 pub(super) fn are_named(arguments: &[OsString]) -> bool {
@@ -197,9 +198,13 @@ impl OnHosts<'_> {
         let runs: Vec<HostRun> = hosts
             .into_iter()
             .zip(finished.controller.remotes())
-            .map(|(host, remote)| of(host, remote))
+            .zip(&finished.logs)
+            .map(|((host, remote), logs)| of(host, remote, logs))
             .collect();
         errors.extend(lines_of_fates(runs.iter().map(|run| (&run.host, &run.fate))));
+        let incomplete =
+            |run: &HostRun| Some(format!("fiord: {}: {}\n", run.host.name, run.logs.sentence()?));
+        errors.extend(runs.iter().filter_map(incomplete));
         let order = if options.order == HostOrder::Alone { Order::Alone } else { Order::Together };
         let settings = FleetSettings {
             order,
@@ -211,6 +216,8 @@ impl OnHosts<'_> {
         let has_figures = runs.iter().any(HostRun::is_counted);
         let status =
             status_of(finished, runs.iter().map(|run| &run.fate), options.allow_missing, has_figures);
+        let lacks_logs = runs.iter().any(|run| run.is_counted() && !run.logs.incomplete.is_empty());
+        let status = if status == status::SUCCESS && lacks_logs { status::FAILED } else { status };
         Outcome { fleet: FleetReport::of(runs, settings), status, errors }
     }
 }
@@ -224,8 +231,10 @@ pub(super) fn conclusion(fleet: &FleetReport) -> Conclusion {
 }
 
 /// One host's part of the run.
-fn of(host: Host, remote: &Remote) -> HostRun {
+fn of(host: Host, remote: &Remote, logs: &HostLogs) -> HostRun {
     let (fate, report) = received(remote, fiord_store::decode);
+    // One that never started has none.
+    let logs = if matches!(fate, Fate::Missing { .. }) { HostLogs::default() } else { logs.clone() };
     HostRun {
         host,
         fate,
@@ -233,5 +242,6 @@ fn of(host: Host, remote: &Remote) -> HostRun {
         clock: remote.clock(),
         facts: remote.facts().cloned(),
         report,
+        logs,
     }
 }

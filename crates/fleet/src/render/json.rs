@@ -11,7 +11,7 @@ use super::all_clients::all_clients;
 use super::table::{COLUMNS, row, table};
 use crate::model::{FleetReport, Group, Starts};
 use crate::outliers::Outlier;
-use crate::run::{HostFacts, HostRun};
+use crate::run::{HostFacts, HostLogs, HostRun};
 use crate::window::Finish;
 
 /// The document.
@@ -56,6 +56,9 @@ fn own(json: &mut Writer, fleet: &FleetReport) {
                 rows.columns.iter().zip(row).for_each(|(column, cell)| cell.write(json, column.key));
                 Cell::text(run.fate.cause()).write(json, "cause");
                 Cell::text(run.host.role.as_deref()).write(json, "role");
+                if run.logs.files > 0 {
+                    json.object("logs", |json| of_logs(json, &run.logs));
+                }
                 if let Some(facts) = &run.facts {
                     json.object("facts", |json| of_machine(json, facts));
                 }
@@ -115,6 +118,18 @@ pub fn starts_of(json: &mut Writer, starts: &Starts) {
     json.integer("skew_ns", starts.skew_ns);
     json.integer("clock_error_ns", starts.clock_error_ns);
     json.integer("accepted_ns", starts.accepted_ns);
+}
+
+fn of_logs(json: &mut Writer, logs: &HostLogs) {
+    json.integer("files", logs.files);
+    json.list("incomplete", |json| {
+        for (log, cause) in &logs.incomplete {
+            json.item(|json| {
+                json.string("log", log);
+                json.string("cause", cause);
+            });
+        }
+    });
 }
 
 fn of_machine(json: &mut Writer, facts: &HostFacts) {

@@ -139,8 +139,15 @@ fn a_host_that_is_gone_is_in_no_sum_and_is_said() {
         "{text}"
     );
     assert!(text.contains("void: this run: host-lost: db2 went lost at 1.2 s"), "{text}");
+    runs[1].logs.files = 5;
+    runs[1].logs.incomplete = vec![("l_bw.1.log.db2".to_string(), "its end has not come".to_string()); 4];
+    let text = own_text(runs.clone());
+    let incomplete = "  db2: 4 of 5 logs incomplete: l_bw.1.log.db2 (its end has not come), ";
+    assert!(text.contains(incomplete) && text.contains(", 1 more\n"), "{text}");
     let document = document(runs);
     assert_eq!(document["client_stats"].as_array().unwrap().len(), 3);
+    assert_eq!(document["fleet"]["hosts"][1]["logs"]["files"], 5);
+    assert_eq!(document["fleet"]["hosts"][0]["logs"], Value::Null);
     assert_eq!(document["client_stats"][2]["read"]["total_ios"], 202);
     assert_eq!(document["fleet"]["hosts"][1]["fate"], "lost");
     assert_eq!(document["fleet"]["hosts"][1]["iops"], Value::Null);
@@ -166,6 +173,7 @@ fn every_key_of_fleet_is_documented() {
     for run in &mut runs {
         let targets = vec![crate::TargetFacts::default()];
         run.facts = Some(crate::HostFacts { targets, ..crate::HostFacts::default() });
+        run.logs = crate::HostLogs { files: 1, incomplete: vec![("l".to_string(), "why".to_string())] };
     }
     let mut found = Vec::new();
     let fleet = FleetReport::of(runs, FleetSettings { group_by: Some("kernel"), ..FleetSettings::default() });

@@ -12,6 +12,7 @@ use fiord_stats::job::DIRECTIONS;
 use super::all_clients::all_clients;
 use super::table;
 use crate::model::{FleetReport, Starts};
+use crate::run::HostRun;
 use crate::window::{CommonWindow, Finish};
 
 /// Columns of the table.
@@ -46,6 +47,10 @@ pub(super) fn normal(fleet: &FleetReport) -> String {
             run.fate.word(),
             run.fate.cause().unwrap_or("no report")
         );
+    }
+    let incomplete = |run: &HostRun| Some(format!("{}: {}", run.host.name, run.logs.sentence()?));
+    for sentence in fleet.hosts.iter().filter_map(incomplete) {
+        let _ = writeln!(out, "  {sentence}");
     }
     out + &findings_alone(&fleet.findings)
 }

@@ -383,8 +383,7 @@ impl Builder<'_> {
 
     fn worker(&mut self, section: &ResolvedSection<'_>, section_number: u32, clone: u32, waits: bool) {
         let options = section.options;
-        let (name, number) =
-            (names::worker_name(section.parsed, section.options, clone), self.jobs.len() as u32);
+        let (name, number) = (names::worker_name(section.parsed, options, clone), self.jobs.len() as u32);
         let Some(engine) = queue::engine(section) else { return };
         let access = stream::access(section, number, self.run, &mut self.diagnostics.problems);
         let replay = replay::replayed(section, clone, self.facts, self.run.readonly);
