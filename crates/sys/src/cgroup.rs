@@ -9,7 +9,7 @@ use crate::procfs::{self, Mount, parse_device};
 use crate::stat::DeviceNumber;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The directories of this process's groups, from its own to the root: of version 2, and of the controllers `cpu`, `blkio`
 /// and `memory` of version 1.
@@ -174,23 +174,85 @@ const COUNTERS: [(&str, &str); 4] =
 
 /// The limits on I/O of all groups of this machine that can be read.
 pub fn limited_groups() -> Vec<LimitedGroup> {
-    let mounts = procfs::mounts().unwrap_or_default();
-    let hierarchies = mounts.iter().filter(|mount| {
-        mount.fs_type == "cgroup2"
-            || mount.fs_type == "cgroup" && mount.options.split(',').any(|word| word == "blkio")
-    });
+    let has_io =
+        |mount: &Mount| mount.fs_type == "cgroup2" || mount.options.split(',').any(|word| word == "blkio");
     let mut found = Vec::new();
-    for mount in hierarchies {
+    for_each_group(has_io, |directory, group| found.extend(limits_in(directory, group)));
+    found
+}
+
+/// Calls `visit` with the directory and the name of each group of the hierarchies that are wanted.
+fn for_each_group(is_wanted: impl Fn(&Mount) -> bool, mut visit: impl FnMut(&Path, &Path)) {
+    for mount in hierarchies().iter().filter(|mount| is_wanted(mount)) {
         let mut directories = vec![mount.point.clone()];
         while let Some(directory) = directories.pop() {
-            let group = Path::new("/").join(directory.strip_prefix(&mount.point).unwrap_or(&directory));
-            found.extend(limits_in(&directory, &group));
+            visit(&directory, &group_of(&directory, mount));
             let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
             let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
             directories.extend(below.map(|entry| entry.path()));
         }
     }
+}
+
+/// Where control groups are mounted.
+fn hierarchies() -> Vec<Mount> {
+    let mut mounts = procfs::mounts().unwrap_or_default();
+    mounts.retain(|mount| mount.fs_type == "cgroup2" || mount.fs_type == "cgroup");
+    mounts
+}
+
+/// The name of the group with this directory. In a container the mount may begin below the root of the hierarchy.
+fn group_of(directory: &Path, mount: &Mount) -> PathBuf {
+    mount.root.join(directory.strip_prefix(&mount.point).unwrap_or(directory))
+}
+
+/// The name of a group that exists, given by it (`/system.slice/db.service`) or by its directory
+/// (`/sys/fs/cgroup/system.slice/db.service`).
+pub fn named(path: &Path) -> Option<PathBuf> {
+    let is_group = |directory: &Path| {
+        let leads_up = directory.components().any(|part| part == Component::ParentDir);
+        !leads_up && directory.join("cgroup.procs").exists()
+    };
+    let mounts = hierarchies();
+    let by_directory = mounts.iter().filter(|mount| path.starts_with(&mount.point) && is_group(path));
+    // The hierarchy of version 2 may be mounted below those of version 1.
+    if let Some(mount) = by_directory.max_by_key(|mount| mount.point.as_os_str().len()) {
+        return Some(group_of(path, mount));
+    }
+    let inside = |mount: &Mount| {
+        let below = path.strip_prefix(&mount.root).or(path.strip_prefix("/")).unwrap_or(path);
+        is_group(&mount.point.join(below)).then(|| mount.root.join(below))
+    };
+    mounts.iter().find_map(inside)
+}
+
+/// The groups of containers whose identifier begins with this text, each once; those inside a container are left out.
+/// Their last part is the identifier (`/docker/ID`), or has it behind a dash (`docker-ID.scope`).
+pub fn of_container(id: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for_each_group(
+        |_| true,
+        |_, group| {
+            let is_it = is_of_container(group, id)
+                && !group.ancestors().skip(1).any(|above| is_of_container(above, id));
+            if is_it && !found.iter().any(|known| known == group) {
+                found.push(group.to_path_buf());
+            }
+        },
+    );
     found
+}
+
+fn is_of_container(group: &Path, id: &str) -> bool {
+    /// Fewer digits are part of many words.
+    const DIGITS_MIN: usize = 8;
+    let name = group.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = name.strip_suffix(".scope").unwrap_or(name);
+    let (runtime, own) = name.rsplit_once('-').unwrap_or(("", name));
+    // Podman's monitor of a container is beside it.
+    let is_monitor = runtime.ends_with("conmon");
+    let is_id = own.len() >= DIGITS_MIN && own.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id && !is_monitor && id.len() >= DIGITS_MIN && own.starts_with(id)
 }
 
 fn limits_in(directory: &Path, group: &Path) -> Vec<LimitedGroup> {
@@ -310,6 +372,34 @@ mod tests {
             found.iter().map(|of| (of.limit.what.as_str(), of.limit.per_s, of.done)).collect();
         assert_eq!(shown, [("wbps", 1000, 900), ("riops", 50, 20)]);
         assert!(limited_groups().iter().all(|of| of.group.is_absolute()));
+    }
+
+    #[test]
+    fn a_group_is_found_by_name_by_directory_and_by_its_container() {
+        let mount = Mount::made_up("cgroup2", "/docker/x", "/cg", "rw");
+        assert_eq!(group_of(Path::new("/cg/a"), &mount), Path::new("/docker/x/a"));
+        assert_eq!(group_of(Path::new("/cg"), &mount), Path::new("/docker/x/"));
+        assert_eq!((named(Path::new("/fiord/no-such-group")), named(Path::new("/proc/1"))), (None, None));
+        for mount in hierarchies().iter().filter(|mount| mount.point.join("cgroup.procs").exists()) {
+            assert_eq!(named(&mount.point), Some(mount.root.clone()), "{mount:?}");
+        }
+        let id = "3f4a9c0d11e2";
+        for group in
+            ["/docker/3f4a9c0d11e2", "/system.slice/docker-3f4a9c0d11e2aa.scope", "/m/libpod-3f4a9c0d11e2"]
+        {
+            assert!(is_of_container(Path::new(group), id), "{group}");
+        }
+        for other in [
+            "/",
+            "/docker",
+            "/docker/3f4a9c0d11ff",
+            "/libpod-conmon-3f4a9c0d11e2.scope",
+            "/a/b-3f4a9c0d11e2z",
+        ] {
+            assert!(!is_of_container(Path::new(other), id), "{other}");
+        }
+        assert!(!is_of_container(Path::new("/docker/3f4a9c0d11e2"), "3f"), "a word");
+        assert!(of_container("no-such-container").is_empty());
     }
 
     #[test]

@@ -4,6 +4,10 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
+
+/// Longer than any chain of parents: a limit in case processes change while it is followed.
+const PARENTS_MAX: usize = 256;
 
 /// A thread, and the process that it belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,6 +37,21 @@ pub fn of_thread(thread: i32) -> io::Result<ThreadFacts> {
         cgroup: parse_group(&groups),
         is_kernel: is_kernel(&fs::read_to_string(format!("/proc/{thread}/stat"))?),
     })
+}
+
+/// Whether a process is one of these, or was started by one or by its descendants, as far as their parents still run.
+pub fn descends_from(process: i32, ancestors: &[i32]) -> bool {
+    let parent = |child: &i32| {
+        let status = fs::read_to_string(format!("/proc/{child}/status")).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
+    };
+    std::iter::successors(Some(process), parent).take(PARENTS_MAX).any(|one| ancestors.contains(&one))
+}
+
+/// Whether a process is in this control group or one below it, in any hierarchy.
+pub fn is_in_group(process: i32, group: &Path) -> bool {
+    let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default();
+    groups.lines().filter_map(|line| line.splitn(3, ':').nth(2)).any(|own| Path::new(own).starts_with(group))
 }
 
 /// What each process, its threads that have ended included, has had written to disks or made dirty in the page cache, in bytes:
@@ -89,6 +108,18 @@ mod tests {
         assert!(of_thread(-1).is_err());
         let ours = written_bytes().into_iter().find(|(process, ..)| *process == found.process);
         assert!(ours.is_none_or(|(_, name, _)| name == found.name));
+    }
+
+    #[test]
+    fn parents_and_groups_are_followed() {
+        let own = std::process::id().cast_signed();
+        assert!(
+            descends_from(own, &[own])
+                && descends_from(own, &[-1, std::os::unix::process::parent_id().cast_signed()])
+        );
+        assert!(!descends_from(own, &[-1]) && !descends_from(own, &[]) && !descends_from(-1, &[own]));
+        assert!(is_in_group(own, Path::new("/")) && !is_in_group(own, Path::new("/fiord-no-such-group")));
+        assert!(!is_in_group(-1, Path::new("/")));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! and one reader that calls it.
 
 use crate::counter_file::CounterFile;
+use crate::map;
 use crate::stat::{self, DeviceNumber, InodeKind};
 use std::ffi::OsString;
 use std::fs;
@@ -313,6 +314,14 @@ fn parse_machine_activity(text: &str) -> MachineActivity {
     }
 }
 
+/// What the kernel has moved to and from swap since boot, in bytes; `None` if it does not count that.
+pub fn swapped_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/vmstat").ok()?;
+    let pages =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    Some((pages("pswpin ")? + pages("pswpout ")?) * map::page_bytes() as u64)
+}
+
 /// What this process and its threads, those that have ended included, have had moved, from `/proc/self/io`, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessIo {
@@ -497,6 +506,11 @@ mod tests {
     fn backslashes_that_are_not_escapes_are_kept() {
         assert_eq!(unescape(r"a\011b\134c"), PathBuf::from("a\tb\\c"));
         assert_eq!(unescape(r"a\9zz\04"), PathBuf::from(r"a\9zz\04"));
+    }
+
+    #[test]
+    fn what_is_swapped_is_whole_pages() {
+        assert!(swapped_bytes().is_none_or(|bytes| bytes % map::page_bytes() as u64 == 0));
     }
 
     #[test]

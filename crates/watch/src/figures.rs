@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use fiord_profile::tracepoints::{Completed, Operation};
 use fiord_stats::Latency;
 
+use crate::issuer::Party;
+
 /// Bytes of a sector of the kernel.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
@@ -44,6 +46,15 @@ impl Default for OperationFigures {
 }
 
 impl OperationFigures {
+    /// Adds a request.
+    pub fn add(&mut self, request: &Completed) {
+        self.requests += 1;
+        self.bytes += bytes_of(request);
+        self.queue.record(request.queue_ns());
+        self.device.record(request.device_ns());
+        self.issue(request.sector, request.sectors);
+    }
+
     /// A request was given to the driver.
     fn issue(&mut self, sector: u64, sectors: u32) {
         let end = sector.saturating_add(u64::from(sectors));
@@ -76,6 +87,34 @@ pub struct IssuerFigures {
     pub device_ns: u64,
 }
 
+/// What a probe found: reads that watching itself made, which count for no one.
+#[derive(Clone, Debug, Default)]
+pub struct ProbeFigures {
+    /// Its reads as the kernel traced them; `None` if it could not.
+    pub traced: Option<OperationFigures>,
+    /// How long its calls took, in nanoseconds.
+    pub calls: Latency,
+    /// Bytes of a read.
+    pub read_bytes: u64,
+    /// Reads that failed.
+    pub failed: u64,
+    /// Where and why the first failed: `at byte 4096: Input/output error`.
+    pub first_failure: Option<String>,
+    /// For how long the last one had been without an answer at the end, in nanoseconds.
+    pub waiting_ns: u64,
+}
+
+impl ProbeFigures {
+    /// Its reads; as the calls if they could not be traced, without time in the queue.
+    pub fn reads(&self) -> OperationFigures {
+        self.traced.clone().unwrap_or_else(|| {
+            let requests = self.calls.running.count;
+            let bytes = requests * self.read_bytes;
+            OperationFigures { requests, bytes, device: self.calls.clone(), ..OperationFigures::default() }
+        })
+    }
+}
+
 /// What a device did.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceFigures {
@@ -83,22 +122,28 @@ pub struct DeviceFigures {
     pub operations: BTreeMap<Operation, OperationFigures>,
     /// By issuer (its place in the list of issuers) and operation.
     pub issuers: BTreeMap<(usize, Operation), IssuerFigures>,
+    /// By whose they were, if some issuers were chosen, and operation.
+    pub parties: BTreeMap<(Party, Operation), OperationFigures>,
 }
 
 impl DeviceFigures {
-    /// Adds a request that this issuer had made.
-    pub fn add(&mut self, request: &Completed, issuer: usize) {
-        let bytes = u64::from(request.sectors) * SECTOR_BYTES;
-        let figures = self.operations.entry(request.operation).or_default();
-        figures.requests += 1;
-        figures.bytes += bytes;
-        figures.queue.record(request.queue_ns());
-        figures.device.record(request.device_ns());
-        figures.issue(request.sector, request.sectors);
+    /// Adds a request that this issuer had made, of this party.
+    pub fn add(&mut self, request: &Completed, issuer: usize, party: Option<Party>) {
+        self.operations.entry(request.operation).or_default().add(request);
+        if let Some(party) = party {
+            self.parties.entry((party, request.operation)).or_default().add(request);
+        }
         let issuer = self.issuers.entry((issuer, request.operation)).or_default();
         issuer.requests += 1;
-        issuer.bytes += bytes;
+        issuer.bytes += bytes_of(request);
         issuer.device_ns += request.device_ns();
+    }
+
+    /// The time of a party's requests at the device, in percent of that of all.
+    pub fn party_percent(&self, party: Party) -> f64 {
+        let of = self.parties.iter().filter(|((whose, _), _)| *whose == party);
+        let device_ns: u128 = of.map(|(_, figures)| figures.device.running.sum).sum();
+        100.0 * device_ns as f64 / self.waited_ns().1.max(1) as f64
     }
 
     /// Requests of all operations.
@@ -115,6 +160,10 @@ impl DeviceFigures {
     }
 }
 
+fn bytes_of(request: &Completed) -> u64 {
+    u64::from(request.sectors) * SECTOR_BYTES
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,7 +176,8 @@ mod tests {
                 let sector = stream * 1_000_000 + at * 8;
                 let request =
                     Completed { sector, sectors: 8, issued_ns: 5, completed_ns: 50, ..Completed::default() };
-                figures.add(&request, stream as usize);
+                let party = if stream == 3 { Party::Chosen } else { Party::Others };
+                figures.add(&request, stream as usize, Some(party));
             }
         }
         let read = &figures.operations[&Operation::Read];
@@ -136,5 +186,8 @@ mod tests {
         assert!((read.depth(3600) - 0.5).abs() < 1e-9);
         let one = IssuerFigures { requests: 10, bytes: 40_960, device_ns: 450 };
         assert_eq!(figures.issuers[&(3, Operation::Read)], one);
+        let parties = [Party::Chosen, Party::Others, Party::Kernel].map(|party| figures.party_percent(party));
+        assert_eq!(parties, [25.0, 75.0, 0.0]);
+        assert_eq!(figures.parties[&(Party::Others, Operation::Read)].sequential, 27);
     }
 }

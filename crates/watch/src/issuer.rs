@@ -15,6 +15,42 @@ pub struct Issuer {
     pub cgroup: Option<String>,
     /// Whether it is a thread of the kernel.
     pub is_kernel: bool,
+    /// Whose its requests are; `None` if nobody was chosen.
+    pub party: Option<Party>,
+}
+
+/// Whose requests are, seen from processes that were chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Party {
+    /// The chosen processes themselves.
+    Chosen,
+    /// Other processes.
+    Others,
+    /// Threads of the kernel: for whom is not known.
+    Kernel,
+    /// Processes that ended before they could be looked at: any of them may have been one of the chosen.
+    Ended,
+}
+
+impl Party {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Party::Chosen => "chosen",
+            Party::Others => "others",
+            Party::Kernel => "kernel",
+            Party::Ended => "ended",
+        }
+    }
+
+    /// What it is called in a sentence.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Party::Ended => "processes that ended",
+            Party::Kernel => "the kernel",
+            other => other.name(),
+        }
+    }
 }
 
 /// What kind of work it is.
@@ -32,6 +68,11 @@ pub enum IssuerKind {
     Resync,
     /// The kernel's workers, for a device above or a file system: loop, dm-crypt, btrfs.
     Worker,
+}
+
+impl IssuerKind {
+    /// What all of it is called, whichever worker does it.
+    pub(crate) const WRITEBACK: &str = "writeback";
 }
 
 /// Beginnings of the names of the kernel's threads.
@@ -69,7 +110,7 @@ impl Issuer {
         let kind = match self.kind(operation) {
             IssuerKind::Process => return self.name.clone(),
             // Any worker may do it.
-            IssuerKind::Writeback => return "writeback".to_string(),
+            IssuerKind::Writeback => return IssuerKind::WRITEBACK.to_string(),
             IssuerKind::Journal => "journal",
             IssuerKind::Reclaim => "memory reclaim",
             IssuerKind::Resync => "array resync",

@@ -7,8 +7,9 @@ pub mod figures;
 pub mod issuer;
 pub mod observation;
 pub mod tables;
+mod workers;
 
 pub use conclusion::{Conclusion, conclusions};
-pub use figures::{DeviceFigures, IssuerFigures, OperationFigures};
-pub use issuer::{Issuer, IssuerKind};
+pub use figures::{DeviceFigures, IssuerFigures, OperationFigures, ProbeFigures};
+pub use issuer::{Issuer, IssuerKind, Party};
 pub use observation::{Dirtier, Limit, Observation, WatchedDevice};

@@ -4,8 +4,8 @@
 
 use fiord_device::DiskCounters;
 
-use crate::figures::DeviceFigures;
-use crate::issuer::Issuer;
+use crate::figures::{DeviceFigures, ProbeFigures};
+use crate::issuer::{Issuer, Party};
 
 /// A device that was watched.
 #[derive(Clone, Debug, Default)]
@@ -14,10 +14,18 @@ pub struct WatchedDevice {
     pub name: String,
     /// Whether it has rotating platters.
     pub rotational: bool,
+    /// Of a loop device: the disks below its file.
+    pub backed_by: Vec<String>,
+    /// Requests that its queues have room for; 0 if that is not known.
+    pub queue_slots: u64,
+    /// Whether all that is swapped on this machine goes to it.
+    pub is_swap: bool,
     /// What its counters counted meanwhile.
     pub counters: DiskCounters,
     /// Its requests, one by one; `None` if they could not be traced.
     pub figures: Option<DeviceFigures>,
+    /// What a probe of it found; `None` without one.
+    pub probe: Option<ProbeFigures>,
 }
 
 /// A limit of a control group on a device, and what the group did.
@@ -55,10 +63,14 @@ pub struct Observation {
     pub devices: Vec<WatchedDevice>,
     /// Who had requests made; figures name them by their place here.
     pub issuers: Vec<Issuer>,
+    /// The processes that were chosen, in words: `process 4711 (postgres)`; `None` if nobody was.
+    pub chosen: Option<String>,
     /// The limits of control groups on these devices.
     pub limits: Vec<Limit>,
     /// The processes that wrote the most, that first; empty if the kernel does not tell.
     pub dirtiers: Vec<Dirtier>,
+    /// What the kernel moved to and from swap, in bytes.
+    pub swapped_bytes: u64,
     /// Events that the kernel had no room for.
     pub lost: u64,
     /// Processor time that watching took, in nanoseconds.
@@ -68,6 +80,17 @@ pub struct Observation {
 }
 
 impl Observation {
+    /// Leaves out the devices that the chosen did not use, unless they used none.
+    pub fn keep_used(&mut self) {
+        let is_used = |device: &WatchedDevice| {
+            let figures = device.figures.iter().flat_map(|figures| figures.parties.keys());
+            figures.map(|(party, _)| *party).any(|party| party == Party::Chosen)
+        };
+        if self.devices.iter().any(is_used) {
+            self.devices.retain(is_used);
+        }
+    }
+
     /// Per second.
     pub fn per_s(&self, count: u64) -> f64 {
         count as f64 * 1e9 / self.elapsed_ns.max(1) as f64

@@ -18,36 +18,72 @@ const TIME_PERCENT_MIN: f64 = 0.5;
 
 const MIB: f64 = (1 << 20) as f64;
 
+/// What is told of requests, behind whose they are.
+const FIGURES: [Column; 13] = [
+    Column::new("operation", "OP"),
+    Column::new("requests", "REQUESTS"),
+    Column::new("iops", "IOPS"),
+    Column::new("bandwidth_mib_s", "MiB/s"),
+    Column::new("size_bytes", "SIZE"),
+    Column::new("sequential_percent", "SEQ %"),
+    Column::new("depth", "DEPTH"),
+    Column::new("queue_p50_ns", "QUEUE P50"),
+    Column::new("queue_p99_ns", "QUEUE"),
+    Column::new("device_p50_ns", "P50"),
+    Column::new("device_p99_ns", "P99"),
+    Column::new("device_p99_9_ns", "P99.9"),
+    Column::new("device_max_ns", "MAX"),
+];
+
 /// The devices by operation.
 pub fn devices(observation: &Observation) -> Table {
-    let mut table = Table::new([
-        Column::new("device", "DEVICE"),
-        Column::new("operation", "OP"),
-        Column::new("requests", "REQUESTS"),
-        Column::new("iops", "IOPS"),
-        Column::new("bandwidth_mib_s", "BW(MiB/s)"),
-        Column::new("size_bytes", "SIZE"),
-        Column::new("sequential_percent", "SEQ %"),
-        Column::new("depth", "DEPTH"),
-        Column::new("queue_p50_ns", "QUEUE P50"),
-        Column::new("queue_p99_ns", "QUEUE"),
-        Column::new("device_p50_ns", "P50"),
-        Column::new("device_p99_ns", "P99"),
-        Column::new("device_p99_9_ns", "P99.9"),
-        Column::new("device_max_ns", "MAX"),
-    ]);
+    let mut table = Table::new([Column::new("device", "DEVICE")].into_iter().chain(FIGURES));
     for device in &observation.devices {
+        let named = |figures: Vec<Cell>| [vec![Cell::Text(device.name.clone())], figures].concat();
         let rows: Vec<Vec<Cell>> = match &device.figures {
             Some(figures) => {
                 let rows = figures.operations.iter();
-                rows.map(|(operation, of)| traced(observation, device, *operation, of)).collect()
+                rows.map(|(operation, of)| named(traced(observation, *operation, of))).collect()
             }
-            None => counted(observation, device),
+            None => counted(observation, device).into_iter().map(named).collect(),
         };
         if rows.is_empty() {
             table.rows.push(idle(device, table.columns.len()));
         }
         table.rows.extend(rows);
+    }
+    table
+}
+
+/// The devices by whose the requests were: of the chosen, of others, of those of whom that cannot be told, and of the probe.
+pub fn parties(observation: &Observation) -> Table {
+    let whose = [
+        Column::new("device", "DEVICE"),
+        Column::new("party", "WHOSE"),
+        Column::new("time_percent", "TIME %"),
+    ];
+    let mut table = Table::new(whose.into_iter().chain(FIGURES));
+    for device in &observation.devices {
+        let whose = |party: &str, time_percent: Cell| {
+            vec![Cell::Text(device.name.clone()), Cell::Text(party.to_string()), time_percent]
+        };
+        let parties = device.figures.iter().flat_map(|figures| &figures.parties);
+        let all_ns = device.figures.as_ref().map_or(1, |figures| figures.waited_ns().1.max(1)) as f64;
+        table.rows.extend(parties.map(|((party, operation), of)| {
+            let time_percent = Cell::Number(100.0 * of.device.running.sum as f64 / all_ns, 0);
+            [whose(party.name(), time_percent), traced(observation, *operation, of)].concat()
+        }));
+        let reads = device.probe.as_ref().map(|probe| (probe, probe.reads()));
+        if let Some((probe, reads)) = reads.filter(|(_, reads)| reads.requests > 0) {
+            let mut row = [whose("probe", Cell::None), traced(observation, Operation::Read, &reads)].concat();
+            if probe.traced.is_none() {
+                // Calls say nothing of where they waited.
+                let is_of_queue = |column: &Column| column.key.starts_with("queue_");
+                let cells = table.columns.iter().zip(&mut row).filter(|(column, _)| is_of_queue(column));
+                cells.for_each(|(_, cell)| *cell = Cell::None);
+            }
+            table.rows.push(row);
+        }
     }
     table
 }
@@ -62,7 +98,7 @@ fn idle(device: &WatchedDevice, columns: usize) -> Vec<Cell> {
 }
 
 /// The columns of [`devices`] that fit a terminal.
-pub const DEVICES_SHOWN: [&str; 11] = [
+pub const DEVICES_SHOWN: [&str; 10] = [
     "device",
     "operation",
     "iops",
@@ -73,24 +109,32 @@ pub const DEVICES_SHOWN: [&str; 11] = [
     "queue_p99_ns",
     "device_p50_ns",
     "device_p99_ns",
-    "device_max_ns",
 ];
 
-/// The columns of [`issuers`] of a single device.
-pub const ISSUERS_SHOWN: [&str; 6] = ["issuer", "pid", "iops", "bandwidth_mib_s", "time_percent", "cgroup"];
+/// The columns of [`parties`] that fit a terminal; the first is left out for a single device.
+pub const PARTIES_SHOWN: [&str; 10] = [
+    "device",
+    "party",
+    "operation",
+    "iops",
+    "bandwidth_mib_s",
+    "size_bytes",
+    "time_percent",
+    "queue_p99_ns",
+    "device_p50_ns",
+    "device_p99_ns",
+];
 
-fn traced(
-    observation: &Observation,
-    device: &WatchedDevice,
-    operation: Operation,
-    figures: &OperationFigures,
-) -> Vec<Cell> {
+/// The columns of [`issuers`] that fit a terminal; the first is left out for a single device.
+pub const ISSUERS_SHOWN: [&str; 7] =
+    ["device", "issuer", "pid", "iops", "bandwidth_mib_s", "time_percent", "cgroup"];
+
+fn traced(observation: &Observation, operation: Operation, figures: &OperationFigures) -> Vec<Cell> {
     let at_device = figures.device.percentiles(&[50.0, 99.0, 99.9]).into_iter().map(Cell::Latency);
     let in_queue = figures.queue.percentiles(&[50.0, 99.0]).into_iter().map(Cell::Latency);
     let moves_data = operation != Operation::Flush;
     let if_data = |cell: Cell| if moves_data { cell } else { Cell::None };
     let mut row = vec![
-        Cell::Text(device.name.clone()),
         Cell::Text(operation.name().to_string()),
         Cell::Count(figures.requests),
         Cell::Number(observation.per_s(figures.requests), 0),
@@ -119,7 +163,6 @@ fn counted(observation: &Observation, device: &WatchedDevice) -> Vec<Vec<Cell>> 
         let bytes = sectors * SECTOR_BYTES;
         let depth = busy_ms.map(|ms| Cell::Number(ms as f64 * 1e6 / observation.elapsed_ns.max(1) as f64, 2));
         let mut row = vec![
-            Cell::Text(device.name.clone()),
             Cell::Text(operation.name().to_string()),
             Cell::Count(requests),
             Cell::Number(observation.per_s(requests), 0),
@@ -142,9 +185,10 @@ pub fn issuers(observation: &Observation) -> Table {
         Column::new("issuer", "WHO"),
         Column::new("pid", "PID"),
         Column::new("iops", "IOPS"),
-        Column::new("bandwidth_mib_s", "BW(MiB/s)"),
+        Column::new("bandwidth_mib_s", "MiB/s"),
         Column::new("time_percent", "TIME %"),
         Column::new("cgroup", "CGROUP"),
+        Column::new("party", "WHOSE"),
     ]);
     for device in &observation.devices {
         let shares = shares(observation, device);
@@ -178,6 +222,7 @@ fn row(observation: &Observation, device: &WatchedDevice, share: &Share) -> Vec<
         Cell::Number(observation.per_s(share.figures.bytes) / MIB, 1),
         Cell::Number(share.time_percent, 0),
         Cell::text(issuer.and_then(|issuer| issuer.cgroup.clone())),
+        Cell::text(issuer.and_then(|issuer| issuer.party).map(|party| party.name().to_string())),
     ]
 }
 
@@ -230,7 +275,7 @@ pub fn dirtiers(observation: &Observation) -> Table {
     let mut table = Table::new([
         Column::new("process", "WRITING PROCESS"),
         Column::new("pid", "PID"),
-        Column::new("bandwidth_mib_s", "BW(MiB/s)"),
+        Column::new("bandwidth_mib_s", "MiB/s"),
     ]);
     let shown = observation.dirtiers.iter().take(ISSUERS_MAX);
     table.rows.extend(shown.map(|dirtier| {

@@ -23,6 +23,7 @@ use crate::record::{self, Form, Outcome, Settings, Source, Tracing, words};
 use crate::status;
 use crate::status_line::StatusLine;
 use crate::subcommand::Subcommands;
+use crate::watch::Chosen;
 
 /// Records what an application does on its files: each read, write and sync with
 /// its file, offset, length, thread, flags and time, without a change to the
@@ -73,13 +74,7 @@ Examples:
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         let output = OutputFile::new("--output", &self.output, Some(self.force))?;
-        for process in &self.processes {
-            processes::of_thread(*process).map_err(|_| {
-                format!(
-                    "--pid {process}: there is no such process\n  name one that runs; pgrep NAME finds it"
-                )
-            })?;
-        }
+        Chosen::processes(&self.processes)?;
         let tracing = Tracing::prepare()?;
         let settings = Settings { time: self.time, form: self.form, head: self.head() };
         let is_command = !self.command.is_empty();

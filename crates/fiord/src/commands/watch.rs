@@ -1,15 +1,16 @@
 //! `fiord watch`: what the disks of this machine do now, who makes them, and what stands out.
 //!
-//! Invariant: adds no I/O. Ctrl-C ends watching, and what was seen until then is printed.
+//! Invariant: adds no I/O without `--probe`. Ctrl-C ends watching, and what was seen until then is printed.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use fiord_host::{StorageStack, System};
+use fiord_host::System;
 use fiord_report::json::Writer;
 use fiord_report::path::shown;
+use fiord_report::table::Cell;
 use fiord_sys::errno::error_text;
 use fiord_sys::signal;
 use fiord_sys::sysfs::BlockDevice;
@@ -18,19 +19,33 @@ use fiord_watch::{Conclusion, Observation, conclusion, tables};
 use super::parse;
 use crate::arguments::{self, CommandError, Invocation};
 use crate::layout::{self, folded, width};
+use crate::status;
 use crate::status_line::StatusLine;
 use crate::subcommand::Subcommands;
-use crate::{status, watch};
+use crate::watch::{self, Chosen};
 
 /// Watches the disks of this machine, or those below a target, and says what they
 /// do, for whom, how long requests wait in the queue and at the device, and what
-/// stands out. Adds no I/O. As root every request counts, by the kernel's
+/// stands out. Adds no I/O but for --probe. As root every request counts, by
 /// tracepoints; without, the kernel's counters alone. docs/watch.md explains it.
 #[derive(clap::Parser)]
 #[command(name = "fiord watch", verbatim_doc_comment, after_help = EXAMPLES)]
 pub(super) struct Options {
     /// Device, file or directory: watch what it is stored on
     target: Option<PathBuf>,
+    /// Tell requests of these and their children apart
+    #[arg(long = "pid", value_name = "PIDS", value_delimiter = ',', group = "chosen")]
+    processes: Vec<i32>,
+    /// The same for a control group (/system.slice/db)
+    #[arg(long, value_name = "PATH", group = "chosen")]
+    cgroup: Option<PathBuf>,
+    /// The same for a container
+    #[arg(long, value_name = "ID", group = "chosen")]
+    container: Option<String>,
+    /// Also read each device gently, 4 times a second
+    #[arg(long, value_name = "RATE", num_args = 0..=1, require_equals = true,
+        default_missing_value = "4", value_parser = clap::value_parser!(u32).range(1..=100))]
+    probe: Option<u32>,
     /// How long to watch; Ctrl-C ends it earlier
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = parse::positive_duration)]
     time: Duration,
@@ -43,16 +58,18 @@ const EXAMPLES: &str = "\
 Examples:
   fiord watch                          all disks, for ten seconds
   fiord watch /var/lib/postgresql      the disks below a database
-  fiord watch /dev/sda --for 1m --json
+  fiord watch --pid 4711 --for 1m      is it me, or a neighbor?
 ";
 
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        let chosen = self.chosen()?;
         let devices = devices(self.target.as_deref())?;
         // Ctrl-C ends watching; a second one ends fiord.
         let _ = signal::record_stop_requests();
         let mut line = fiord_sys::tty::stderr_is_terminal().then(StatusLine::default);
-        let observation = watch::observe(&devices, self.time, |passed| {
+        let settings = watch::Settings { time: self.time, chosen, probe_per_s: self.probe };
+        let mut observation = watch::observe(&devices, &settings, |passed| {
             if let Some(line) = &mut line {
                 let left = layout::duration(self.time.saturating_sub(passed));
                 line.draw(&format!("watching {} devices, {left} left", devices.len()));
@@ -61,9 +78,21 @@ impl Invocation for Options {
         if let Some(line) = &mut line {
             line.clear();
         }
+        if self.target.is_none() {
+            observation.keep_used();
+        }
         let found = conclusion::conclusions(&observation);
         arguments::print(if self.json { json(&observation, &found) } else { text(&observation, &found) })?;
         Ok(ExitCode::from(signal::stop_requested().map_or(status::SUCCESS, status::of_signal)))
+    }
+}
+
+impl Options {
+    fn chosen(&self) -> Result<Option<Chosen>, String> {
+        let processes = (!self.processes.is_empty()).then(|| Chosen::processes(&self.processes));
+        let group = || self.cgroup.as_deref().map(Chosen::group);
+        let container = || self.container.as_deref().map(Chosen::container);
+        processes.or_else(group).or_else(container).transpose()
     }
 }
 
@@ -82,16 +111,7 @@ fn devices(target: Option<&Path>) -> Result<Vec<BlockDevice>, String> {
             .filter(|device| device.size_bytes().is_ok_and(|bytes| bytes > 0))
             .collect());
     };
-    let stack = StorageStack::of(target, &system).map_err(|error| no_target(target, &error))?;
-    let mut devices: Vec<BlockDevice> = Vec::new();
-    for facts in stack.devices() {
-        // Requests are those of whole disks.
-        let device = system.sysfs.block_device(&facts.device.name).map(|device| device.disk());
-        let device = device.map_err(|error| no_target(target, &error))?;
-        if !devices.contains(&device) {
-            devices.push(device);
-        }
-    }
+    let devices = watch::whole_disks(target, &system).map_err(|error| no_target(target, &error))?;
     match devices.is_empty() {
         true => Err(format!(
             "{}: no block device is below it\n  name a file on a disk, or a device",
@@ -107,13 +127,11 @@ fn no_target(target: &Path, error: &io::Error) -> String {
 
 fn text(observation: &Observation, found: &[Conclusion]) -> String {
     let width = width();
-    let mut issuers = tables::issuers(observation);
-    if observation.devices.len() == 1 {
-        issuers = issuers.select(&tables::ISSUERS_SHOWN);
-    }
+    let named = usize::from(observation.devices.len() == 1);
     let mut sections = vec![
         tables::devices(observation).select(&tables::DEVICES_SHOWN).text(width),
-        issuers.text(width),
+        tables::parties(observation).select(&tables::PARTIES_SHOWN[named..]).text(width),
+        tables::issuers(observation).select(&tables::ISSUERS_SHOWN[named..]).text(width),
         tables::dirtiers(observation).text(width),
     ];
     sections.retain(|section| !section.is_empty());
@@ -133,6 +151,8 @@ fn json(observation: &Observation, found: &[Conclusion]) -> String {
         json.integer("lost_events", observation.lost);
         json.integer("own_cpu_ns", observation.own_ns);
         tables::devices(observation).write_json(json, "devices");
+        Cell::text(observation.chosen.clone()).write(json, "chosen");
+        tables::parties(observation).write_json(json, "parties");
         tables::issuers(observation).write_json(json, "issuers");
         tables::dirtiers(observation).write_json(json, "writing_processes");
         json.list("conclusions", |json| {

@@ -1,63 +1,125 @@
 //! What `fiord watch` reads of the kernel: counters of disks, requests by tracepoints, who made them, limits of control groups.
 //!
-//! Invariant: nothing is written to a disk and no device is opened; what the kernel was told to record is taken back at the end.
+//! Invariant: nothing is written to a disk, and without a probe no device is opened; what the kernel was told to record is taken back at the end.
 
+mod chosen;
+mod probe;
 mod requests;
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fiord_host::DiskCounters;
+use fiord_host::{DiskCounters, StorageStack, System};
 use fiord_report::path;
 use fiord_sys::cgroup::{self, LimitedGroup};
 use fiord_sys::stat::DeviceNumber;
 use fiord_sys::sysfs::BlockDevice;
-use fiord_sys::{clock, processes, signal};
-use fiord_watch::{Dirtier, Limit, Observation, WatchedDevice};
+use fiord_sys::{clock, processes, procfs, signal};
+use fiord_watch::{Dirtier, Limit, Observation, ProbeFigures, WatchedDevice};
 
+pub(crate) use self::chosen::Chosen;
+use self::probe::{Opened, Probe};
 use self::requests::{Counted, RequestCounter};
 use crate::tracepoints::kernel_number;
 
 /// How often the kernel's buffers are emptied: a processor's holds fifty thousand events.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Watches these devices for this long, or until a signal asks to stop; `progress` is told the seconds that have passed.
+/// How to watch.
+pub(crate) struct Settings {
+    /// For how long.
+    pub(crate) time: Duration,
+    /// Whose requests are told apart.
+    pub(crate) chosen: Option<Chosen>,
+    /// How often a second a probe reads each device.
+    pub(crate) probe_per_s: Option<u32>,
+}
+
+/// Watches these devices, or until a signal asks to stop; `progress` is told the seconds that have passed.
 pub(crate) fn observe(
     devices: &[BlockDevice],
-    time: Duration,
+    settings: &Settings,
     mut progress: impl FnMut(Duration),
 ) -> Observation {
     let began_cpu_ns = clock::thread_cpu_ns();
     let mut lacking = Vec::new();
     let numbers: Vec<DeviceNumber> = devices.iter().filter_map(BlockDevice::number).collect();
-    let mut counter = RequestCounter::start(&numbers).map_err(|why| lacking.push(why)).ok();
+    let opened = settings.probe_per_s.map(|per_s| (per_s, open_for_probes(devices, &mut lacking)));
+    let chosen = settings.chosen.as_ref();
+    let mut counter = RequestCounter::start(&numbers, chosen).map_err(|why| lacking.push(why)).ok();
     let before = Counters::read(devices);
+    if counter.is_none() && chosen.is_some() {
+        lacking.push("whose requests are, which these times would come with".to_string());
+    }
+    let probes = start_probes(opened, &mut lacking);
+    let threads = || probes.iter().map(|(_, probe)| probe.thread()).filter(|thread| *thread != 0).collect();
     let began_ns = clock::monotonic_ns();
-    let end_ns = began_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    let end_ns = began_ns.saturating_add(u64::try_from(settings.time.as_nanos()).unwrap_or(u64::MAX));
     let mut now_ns = began_ns;
     while now_ns < end_ns && signal::stop_requested().is_none() {
         clock::sleep_until_ns(end_ns.min(now_ns + EVERY.as_nanos() as u64));
         now_ns = clock::monotonic_ns();
         if let Some(counter) = &mut counter {
-            counter.read();
+            counter.read(threads());
         }
         progress(Duration::from_nanos(now_ns - began_ns));
     }
     let elapsed_ns = now_ns - began_ns;
+    let mut probed: Vec<(String, ProbeFigures)> =
+        probes.iter().map(|(name, probe)| (name.clone(), probe.finish())).collect();
     let after = Counters::read(devices);
-    let mut counted = counter.map(RequestCounter::finish).unwrap_or_default();
+    let mut counted = counter.map(|counter| counter.finish(threads())).unwrap_or_default();
     lacking.extend(counted.lacking.take());
     let counters = before.disks.iter().copied().zip(after.disks.iter().copied());
     let devices_watched = devices.iter().zip(counters);
+    let system = System::read();
+    let swap = swap_devices(&system);
+    let watched = |(device, both): (&BlockDevice, _)| {
+        let place = probed.iter().position(|(name, _)| name == device.name());
+        let probe = place.map(|place| probed.swap_remove(place).1);
+        let is_swap = swap.contains(device);
+        let below = backed_by(device, &system);
+        let backed_by = below.iter().map(|disk| disk.name().to_owned()).collect();
+        WatchedDevice { is_swap, backed_by, ..watched(device, both, probe, &mut counted) }
+    };
     Observation {
         elapsed_ns,
-        devices: devices_watched.map(|(device, both)| watched(device, both, &mut counted)).collect(),
-        issuers: counted.issuers,
+        devices: devices_watched.map(watched).collect(),
+        issuers: std::mem::take(&mut counted.issuers),
+        chosen: chosen.map(Chosen::words),
         limits: limits(devices, &before.groups, &after.groups, elapsed_ns),
         dirtiers: dirtiers(&before, &after),
+        swapped_bytes: after.swapped_bytes.saturating_sub(before.swapped_bytes),
         lost: counted.lost,
         own_ns: clock::thread_cpu_ns() - began_cpu_ns,
         lacking,
     }
+}
+
+/// Opens those of these devices that are at the bottom: a read of one above is one of theirs as well.
+fn open_for_probes(devices: &[BlockDevice], lacking: &mut Vec<String>) -> Vec<Opened> {
+    let system = System::read();
+    let is_bottom = |device: &&BlockDevice| {
+        device.slaves().is_empty() && !backed_by(device, &system).iter().any(|disk| devices.contains(disk))
+    };
+    let opened = devices.iter().filter(is_bottom).map(Opened::new);
+    opened.filter_map(|opened| opened.map_err(|why| lacking.push(why)).ok()).collect()
+}
+
+/// The whole disks below the file of a loop device.
+fn backed_by(device: &BlockDevice, system: &System) -> Vec<BlockDevice> {
+    let file = device.attribute("loop/backing_file").map(PathBuf::from);
+    file.and_then(|file| whole_disks(&file, system).ok()).unwrap_or_default()
+}
+
+fn start_probes(opened: Option<(u32, Vec<Opened>)>, lacking: &mut Vec<String>) -> Vec<(String, Probe)> {
+    let Some((per_s, opened)) = opened else { return Vec::new() };
+    let start = |device: Opened| {
+        let name = device.name.clone();
+        Probe::start(device, per_s).map_err(|why| lacking.push(why)).ok().map(|probe| (name, probe))
+    };
+    opened.into_iter().filter_map(start).collect()
 }
 
 /// What the kernel counts, at one moment.
@@ -67,6 +129,7 @@ struct Counters {
     /// Number and name of each process, and what it wrote since it began, in bytes.
     written: Vec<(i32, String, u64)>,
     groups: Vec<LimitedGroup>,
+    swapped_bytes: u64,
 }
 
 impl Counters {
@@ -75,6 +138,7 @@ impl Counters {
             disks: devices.iter().map(|device| device.counters().ok()).collect(),
             written: processes::written_bytes(),
             groups: cgroup::limited_groups(),
+            swapped_bytes: procfs::swapped_bytes().unwrap_or(0),
         }
     }
 }
@@ -83,16 +147,54 @@ impl Counters {
 fn watched(
     device: &BlockDevice,
     counters: (Option<DiskCounters>, Option<DiskCounters>),
+    mut probe: Option<ProbeFigures>,
     counted: &mut Counted,
 ) -> WatchedDevice {
-    let figures = counted.devices.as_mut().zip(device.number());
-    let figures = figures.map(|(all, number)| all.remove(&kernel_number(number)).unwrap_or_default());
+    let (number, queue) = (device.number().map(kernel_number), device.queue());
+    let figures = counted.devices.as_mut().zip(number);
+    let figures = figures.map(|(all, number)| all.remove(&number).unwrap_or_default());
+    let mut counters =
+        counters.0.zip(counters.1).map(|(before, after)| after.since(&before)).unwrap_or_default();
+    if let Some(probe) = &mut probe {
+        let traced = figures.as_ref().and(number).and_then(|number| counted.probes.remove(&number));
+        probe.traced = figures.as_ref().map(|_| traced.unwrap_or_default());
+        let reads = &probe.calls.running;
+        counters.read_ios = counters.read_ios.saturating_sub(reads.count);
+        counters.read_sectors = counters.read_sectors.saturating_sub(reads.count * probe.read_bytes / 512);
+        counters.read_ms =
+            counters.read_ms.saturating_sub(u64::try_from(reads.sum / 1_000_000).unwrap_or(u64::MAX));
+    }
     WatchedDevice {
         name: device.name().to_owned(),
-        rotational: device.queue().rotational,
-        counters: counters.0.zip(counters.1).map(|(before, after)| after.since(&before)).unwrap_or_default(),
+        rotational: queue.rotational,
+        queue_slots: queue.requests * queue.hardware_queues,
+        counters,
         figures,
+        probe,
+        ..WatchedDevice::default()
     }
+}
+
+/// The whole disks below the only swap area; empty if there are several, of which the kernel does not count each, or none.
+fn swap_devices(system: &System) -> Vec<BlockDevice> {
+    let swaps = procfs::swaps().unwrap_or_default();
+    let [only] = swaps.as_slice() else { return Vec::new() };
+    whole_disks(only, system).unwrap_or_default()
+}
+
+/// The whole disks below a path, each once: requests are theirs.
+///
+/// # Errors
+/// The path does not exist, or a device of it.
+pub(crate) fn whole_disks(path: &Path, system: &System) -> io::Result<Vec<BlockDevice>> {
+    let mut disks: Vec<BlockDevice> = Vec::new();
+    for facts in StorageStack::of(path, system)?.devices() {
+        let disk = system.sysfs.block_device(&facts.device.name)?.disk();
+        if !disks.contains(&disk) {
+            disks.push(disk);
+        }
+    }
+    Ok(disks)
 }
 
 fn limits(

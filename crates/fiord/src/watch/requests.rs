@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 use fiord_profile::tracepoints::{BlockEvent, Completed, Matching, event};
 use fiord_sys::stat::DeviceNumber;
 use fiord_sys::{clock, processes};
-use fiord_watch::{DeviceFigures, Issuer};
+use fiord_watch::{DeviceFigures, Issuer, OperationFigures, Party};
 
+use super::Chosen;
 use crate::tracepoints::{Recorder, Taken};
 
 /// Counts the requests of devices.
@@ -19,6 +20,8 @@ pub(super) struct RequestCounter {
     matching: Matching,
     counted: Counted,
     issuers: Issuers,
+    /// The threads of probes, whose requests count for no one.
+    probes: Vec<i32>,
 }
 
 /// What was counted.
@@ -26,6 +29,8 @@ pub(super) struct RequestCounter {
 pub(super) struct Counted {
     /// By the kernel's number of the device; `None` if nothing could be recorded.
     pub(super) devices: Option<BTreeMap<u32, DeviceFigures>>,
+    /// The same of the requests of probes.
+    pub(super) probes: BTreeMap<u32, OperationFigures>,
     pub(super) issuers: Vec<Issuer>,
     pub(super) lost: u64,
     /// What could not be observed, and what to do.
@@ -35,6 +40,7 @@ pub(super) struct Counted {
 /// Who had requests made, each thread looked at once.
 #[derive(Debug, Default)]
 struct Issuers {
+    chosen: Option<Chosen>,
     all: Vec<Issuer>,
     by_thread: HashMap<(i32, [u8; 16]), usize>,
 }
@@ -48,6 +54,7 @@ impl Issuers {
         let thread_name = event::name_text(request.thread_name);
         let issuer = match processes::of_thread(request.thread) {
             Ok(found) => Issuer {
+                party: self.chosen.as_ref().map(|chosen| chosen.party(&found)),
                 // A worker of the kernel is called by what it happens to do.
                 name: if found.is_kernel { thread_name } else { found.name },
                 pid: found.process,
@@ -55,7 +62,12 @@ impl Issuers {
                 is_kernel: found.is_kernel,
             },
             // It has ended already.
-            Err(_) => Issuer { name: thread_name, pid: request.thread, ..Issuer::default() },
+            Err(_) => Issuer {
+                name: thread_name,
+                pid: request.thread,
+                party: self.chosen.as_ref().map(|_| Party::Ended),
+                ..Issuer::default()
+            },
         };
         let known = self.all.iter().position(|known| *known == issuer);
         let place = known.unwrap_or_else(|| {
@@ -68,22 +80,24 @@ impl Issuers {
 }
 
 impl RequestCounter {
-    /// Starts recording the requests of these devices.
+    /// Starts recording the requests of these devices, those of the chosen apart.
     ///
     /// # Errors
     /// What is lacking, and what to do.
-    pub(super) fn start(devices: &[DeviceNumber]) -> Result<RequestCounter, String> {
+    pub(super) fn start(devices: &[DeviceNumber], chosen: Option<&Chosen>) -> Result<RequestCounter, String> {
         Ok(RequestCounter {
             recorder: Recorder::start(devices)?,
             waiting: Vec::new(),
             matching: Matching::default(),
             counted: Counted { devices: Some(BTreeMap::new()), ..Counted::default() },
-            issuers: Issuers::default(),
+            issuers: Issuers { chosen: chosen.cloned(), ..Issuers::default() },
+            probes: Vec::new(),
         })
     }
 
-    /// Counts what was recorded since the last call.
-    pub(super) fn read(&mut self) {
+    /// Counts what was recorded since the last call, by these threads of probes apart.
+    pub(super) fn read(&mut self, probes: Vec<i32>) {
+        self.probes = probes;
         // What is recorded from now on may be found on one processor and not on another that was read before.
         let until_ns = clock::monotonic_ns();
         let taken = self.recorder.take();
@@ -103,13 +117,20 @@ impl RequestCounter {
         let devices = self.counted.devices.get_or_insert_default();
         for event in self.waiting.drain(..ready) {
             if let Some(request) = self.matching.take(&event) {
-                devices.entry(request.device).or_default().add(&request, self.issuers.place(&request));
+                if self.probes.contains(&request.thread) {
+                    self.counted.probes.entry(request.device).or_default().add(&request);
+                    continue;
+                }
+                let issuer = self.issuers.place(&request);
+                let party = self.issuers.all[issuer].party;
+                devices.entry(request.device).or_default().add(&request, issuer, party);
             }
         }
     }
 
     /// Stops recording.
-    pub(super) fn finish(mut self) -> Counted {
+    pub(super) fn finish(mut self, probes: Vec<i32>) -> Counted {
+        self.probes = probes;
         let rest = self.recorder.finish();
         self.count(rest, u64::MAX);
         Counted { issuers: self.issuers.all, ..self.counted }

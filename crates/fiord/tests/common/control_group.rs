@@ -49,6 +49,11 @@ impl ControlGroup {
         Ok(ControlGroup { path, version })
     }
 
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub fn set(&self, file: &str, value: &str) -> Result<(), String> {
         let file = self.path.join(file);
         fs::write(&file, value).map_err(|error| format!("{}: {error}", file.display()))
