@@ -11,7 +11,7 @@ use fiord_engine::engines::{Null, null::NullEngine};
 use fiord_plan::job::Limits;
 use fiord_plan::{Depth, Job};
 use fiord_stats::LogEntries;
-use fiord_sys::clock::{self, Clock, MicrosecondClock, OsClock};
+use fiord_sys::clock::{self, Clock};
 use fiord_sys::memory::{MemorySource, Region};
 
 use crate::failure::Failure;
@@ -209,9 +209,7 @@ fn run_once<'arena>(
 fn reading_ns(timer: Timer<'_>) -> f64 {
     match timer {
         Timer::Counter(clock) => best_reading_ns(clock),
-        Timer::Os => best_reading_ns(OsClock),
-        Timer::Microseconds => best_reading_ns(MicrosecondClock),
-        Timer::Kept(clock) => best_reading_ns(clock),
+        Timer::Other(clock) => best_reading_ns(clock),
         Timer::None => 0.0,
     }
 }

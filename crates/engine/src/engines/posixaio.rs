@@ -12,6 +12,7 @@ use fiord_sys::errno::Errno;
 use fiord_sys::posix_aio::{self, Command, Request, Transfer};
 
 use crate::attached_files::AttachedFiles;
+use crate::boxed::BoxedQueued;
 use crate::contract::{Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, Wait};
 use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::local_completions::LocalCompletions;
@@ -42,7 +43,7 @@ impl EngineDefinition for Posixaio {
 
     fn set_up<'a, V: Visitor<'a>>((): &(), setup: Setup<'_, 'a>, visitor: V) -> V::Output {
         let Setup { job, arena } = setup;
-        visitor.queued(Ok(PosixaioEngine::new(arena, job.files)))
+        visitor.queued(Ok(BoxedQueued::new(PosixaioEngine::new(arena, job.files))))
     }
 }
 
