@@ -98,7 +98,7 @@ impl Work<'_> {
         slot: &mut Slot<'arena>,
     ) -> Result<bool, End> {
         self.note_end_of_io(op, if C::RUNNING { stamps.end_ns } else { clock::monotonic_ns() });
-        if C::RUNNING && op.purpose.rules().is_paced {
+        if C::RUNNING && self.limiter.is_some() && op.purpose.rules().is_paced {
             self.respond(op, stamps.end_ns);
         }
         if let Some(blocks) = &mut self.recorder.blocks {

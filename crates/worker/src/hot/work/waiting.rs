@@ -86,10 +86,15 @@ impl Work<'_> {
 
     /// Issues `op` at `now_ns`, if a rate is all that it may have to wait for and allows it; its observers are notified then.
     /// Returns when the rate intended it to start; `None`: it has to be asked for what else there is.
+    #[inline(always)]
+    pub(crate) fn take_turn(&mut self, op: &Op, now_ns: u64) -> Option<u64> {
+        if self.is_only_paced { self.take_paced_turn(op, now_ns) } else { None }
+    }
+
     // Not inlined: there is a loop for each engine and clock.
     #[inline(never)]
-    pub(crate) fn take_turn(&mut self, op: &Op, now_ns: u64) -> Option<u64> {
-        if self.is_only_paced { self.limiter.as_mut()?.take_turn(op, now_ns) } else { None }
+    fn take_paced_turn(&mut self, op: &Op, now_ns: u64) -> Option<u64> {
+        self.limiter.as_mut()?.take_turn(op, now_ns)
     }
 
     /// Waits for `ns`, or less if `handle_due` is due before or the rest of the wait is to be polled.
