@@ -61,7 +61,7 @@ const HELP: &str = "cargo x CHORE
   targets [TARGET]        check that fiord compiles for aarch64, riscv64 and armv7 (--install; --help says more)
   tidy                    dependencies between crates, lengths, headers
   unused                  items that nothing but tests uses, in any crate
-  bench [--quick] [ROW]   fiord against fio, pair by pair; writes the raw results to bench/runs/ (FIO=, FIORD= and
+  bench [--quick] [ROW…]  fiord against fio, pair by pair; writes the raw results to bench/runs/ (FIO=, FIORD= and
                           PEAK=, fio's t/io_uring, name the programs)
   instructions [--record] instructions per I/O against those in bench/instructions.json; --record writes them there
 ";

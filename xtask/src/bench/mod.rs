@@ -33,18 +33,18 @@ const QUICK: Effort = Effort { pairs: 3, seconds: 1 };
 /// Approximate time that fio takes to start and to end.
 const STARTUP_S: f64 = 0.5;
 
-/// `cargo x bench [--quick] [ROW]`: rows whose name contains ROW. FIO=PATH, FIORD=PATH and PEAK=PATH name the programs.
+/// `cargo x bench [--quick] [ROW…]`: rows whose name contains a ROW. FIO=PATH, FIORD=PATH and PEAK=PATH name the programs.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let (flags, filter): (Vec<&String>, Vec<&String>) = args.iter().partition(|arg| arg.starts_with("--"));
+    let (flags, wanted): (Vec<&String>, Vec<&String>) = args.iter().partition(|arg| arg.starts_with("--"));
     if let Some(unknown) = flags.iter().find(|flag| **flag != "--quick") {
-        return Err(format!("{unknown}: unknown argument; usage: cargo x bench [--quick] [ROW]"));
+        return Err(format!("{unknown}: unknown argument; usage: cargo x bench [--quick] [ROW…]"));
     }
     let effort = if flags.is_empty() { FULL } else { QUICK };
-    let filter = filter.first().map_or("", |filter| filter.as_str());
-    let rows: Vec<Row> = rows::rows().into_iter().filter(|row| row.case.contains(filter)).collect();
-    if rows.is_empty() {
-        return Err(format!("no row's name contains {filter:?}; without a name, all are measured"));
+    let mut rows = rows::rows();
+    if let Some(unknown) = wanted.iter().find(|word| !rows.iter().any(|row| row.case.contains(word.as_str()))) {
+        return Err(format!("no row's name contains {unknown:?}; without a name, all are measured"));
     }
+    rows.retain(|row| wanted.is_empty() || wanted.iter().any(|word| row.case.contains(word.as_str())));
     signal::record_stop_requests().map_err(|error| format!("sigaction: {error}"))?;
     let programs = Programs {
         fio: path_of("FIO").unwrap_or_else(|| "/usr/bin/fio".into()),
@@ -60,7 +60,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let (lines, raw) = measure_all(&rows, &programs, effort)?;
     println!("{}", result::counts(&lines));
 
-    let partial = [(effort.pairs < FULL.pairs, "quick"), (!filter.is_empty(), "rows")];
+    let partial = [(effort.pairs < FULL.pairs, "quick"), (!wanted.is_empty(), "rows")];
     let document = json!({
         "machine": machine,
         "effort": { "pairs": effort.pairs, "seconds": effort.seconds },
