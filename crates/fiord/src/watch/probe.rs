@@ -90,7 +90,7 @@ impl Opened {
         let refused = |error: io::Error| {
             let (path, why) = (device.path(), error_text(&error));
             format!(
-                "the probe of {}: {}: {why}; run as root, or leave out --probe",
+                "the probe of {}: {}: {why}; run as root where the device may be read, or leave out --probe",
                 device.name(),
                 shown(&path)
             )
