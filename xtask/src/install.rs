@@ -61,6 +61,11 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
             ("apt-utils", "/usr/bin/apt-ftparchive"),
             ("createrepo-c", "/usr/bin/createrepo_c"),
             ("dnf", "/usr/bin/dnf"),
+            ("makepkg", "/usr/bin/makepkg"),
+            ("libarchive-tools", "/usr/bin/bsdtar"),
+            ("fakeroot", "/usr/bin/fakeroot"),
+            ("ruby", "/usr/bin/ruby"),
+            ("nix-bin", "/usr/bin/nix-instantiate"),
         ],
     ),
 ];

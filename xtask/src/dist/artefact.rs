@@ -58,7 +58,7 @@ pub fn named(name: &str) -> &'static Artefact {
     ALL.iter().find(|artefact| artefact.name == name).expect("the name is in the list")
 }
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl Artefact {
     /// Why it cannot be made here.
@@ -111,9 +111,14 @@ fn quietly(command: Command) -> Result<(), String> {
     repo::output_of(command).map(drop)
 }
 
+/// The file name of the archive for a processor.
+pub fn archive_name(processor: &str) -> String {
+    format!("fiord-{VERSION}-{processor}-linux.tar.gz")
+}
+
 fn archive(tree: &Tree) -> Result<PathBuf, String> {
     let name = format!("fiord-{VERSION}-{}-linux", tree.processor.name);
-    let path = directory()?.join(format!("{name}.tar.gz"));
+    let path = directory()?.join(archive_name(tree.processor.name));
     let root = repo::root();
     let mut command = Command::new("tar");
     // The same bytes for the same files, whoever packs them.

@@ -64,11 +64,17 @@ pub fn by_rpm(repository: &Path) -> Result<(), String> {
     let mut rpm = Command::new("rpm");
     rpm.arg("--root").arg(&root.0).args(["--nodeps", "--install", package]);
     repo::output_of(rpm)?;
-    for directory in ["proc", "sys", "root"] {
-        let directory = root.0.join(directory);
-        std::fs::create_dir_all(&directory).map_err(|error| said(&directory, &error))?;
-    }
-    chroot::study(chroot::command(&root.0, &PROFILE_ROOT))
+    root.study()
+}
+
+/// The same with a package that is a tar file, as those of Arch Linux are, whose package manager is not on other systems.
+pub fn by_tar(package: &Path) -> Result<(), String> {
+    let root = Root::new("tar-root")?;
+    std::fs::create_dir_all(&root.0).map_err(|error| said(&root.0, &error))?;
+    let mut tar = Command::new("tar");
+    tar.arg("-xf").arg(package).arg("-C").arg(&root.0);
+    repo::output_of(tar)?;
+    root.study()
 }
 
 struct Root(PathBuf);
@@ -78,6 +84,15 @@ impl Root {
     fn new(name: &str) -> Result<Root, String> {
         let root = Root(repo::target_dir().join(name));
         root.remove().map(|()| root)
+    }
+
+    /// Profiles its own file system, where nothing else is.
+    fn study(&self) -> Result<(), String> {
+        for directory in ["proc", "sys", "root"] {
+            let directory = self.0.join(directory);
+            std::fs::create_dir_all(&directory).map_err(|error| said(&directory, &error))?;
+        }
+        chroot::study(chroot::command(&self.0, &PROFILE_ROOT))
     }
 
     /// Whether the pages and completions are where they are looked for.

@@ -9,6 +9,7 @@ mod binary;
 mod chroot;
 mod clean_root;
 mod processor;
+mod recipes;
 mod record;
 mod repositories;
 mod sizes;
@@ -22,7 +23,8 @@ use crate::stage::StageResult;
 use self::artefact::{ALL, Artefact, Made};
 use self::processor::Processor;
 
-const HELP: &str = "cargo x dist [--for PROCESSOR] [--install] [--quick] [--record] [--repo] [--try[=ROOT]] [ARTEFACT…]
+const HELP: &str = "cargo x dist [--for PROCESSOR] [--install] [--quick] [--record] [--recipes] [--repo] [--try[=ROOT]]
+             [ARTEFACT…]
 
 Builds fiord as a static binary, and packages it in target/packages:
 
@@ -39,15 +41,17 @@ and SHA256SUMS of them. Without a name it makes all five; cargo x ci --install i
   --install     first installs what building for this processor needs
   --quick       hardly optimises the binary, to save time: for trying the packages out
   --record      writes sizes and times of everything to docs/install.md, and the bytes by crate to bench/binary.json
+  --recipes     also writes what other package managers install the archives by, of both processors: fiord.rb (Homebrew),
+                PKGBUILD and .SRCINFO (AUR), flake.nix (Nix)
   --repo        also writes what makes the directory a repository for apt and for dnf (needs apt-utils and createrepo-c)
   --try[=ROOT]  also runs the binary, by chroot, in a root file system that has nothing but /proc and /sys, or in ROOT,
                 such as that of Alpine Linux: a job, two studies and the page of a run
 ";
 
-/// `cargo x dist [--for PROCESSOR] [--install] [--quick] [--record] [--repo] [--try[=ROOT]] [ARTEFACT…]`
+/// `cargo x dist [--for PROCESSOR] [--install] [--quick] [--record] [--recipes] [--repo] [--try[=ROOT]] [ARTEFACT…]`
 pub fn run(args: &[String]) -> Result<(), String> {
     let (mut is_quick, mut is_recorded, mut is_repository) = (false, false, false);
-    let (mut installs, mut tried) = (false, None);
+    let (mut has_recipes, mut installs, mut tried) = (false, false, None);
     let (mut processor, mut names) = (&processor::ALL[0], Vec::new());
     let mut args = args.iter().map(String::as_str);
     while let Some(arg) = args.next() {
@@ -60,6 +64,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
             ("--install", _) => installs = true,
             ("--quick", _) => is_quick = true,
             ("--record", _) => is_recorded = true,
+            ("--recipes", _) => has_recipes = true,
             ("--repo", _) => is_repository = true,
             ("--try", _) => tried = Some(None),
             (_, Some(root)) => tried = Some(Some(Path::new(root))),
@@ -85,6 +90,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     if is_repository {
         repositories::write(&artefact::directory()?)?;
+    }
+    if has_recipes {
+        recipes::write(&artefact::directory()?)?;
     }
     tried.map_or(Ok(()), |root| bare_root::run(&binary::path(processor), root))
 }
@@ -126,14 +134,15 @@ fn make(
     if failures.is_empty() { Ok(table) } else { Err(failures.join("\n")) }
 }
 
-/// The stage of CI: the packages from a repository, by apt and by rpm in roots of their own, where `fiord quick` runs, and the
-/// binary in an empty one.
+/// The stage of CI: the packages from a repository, by apt and by rpm in roots of their own, where `fiord quick` runs, one made
+/// by makepkg likewise, and the binary in an empty root.
 pub fn stage() -> StageResult {
     let processor = &processor::ALL[0];
-    let packages = [artefact::named("deb"), artefact::named("rpm")];
+    let packages = ["archive", "deb", "rpm"].map(artefact::named);
     if let Err(why) = clean_root::is_possible()
         .and_then(|()| packages.iter().try_for_each(|package| package.is_possible()))
         .and_then(|()| repositories::is_possible())
+        .and_then(|()| recipes::is_possible())
         .and_then(|()| binary::is_possible(processor))
     {
         return StageResult::Skipped(why);
@@ -142,7 +151,9 @@ pub fn stage() -> StageResult {
         let directory = artefact::directory()?;
         repositories::write(&directory)?;
         clean_root::by_apt(&directory)?;
-        clean_root::by_rpm(&directory)
+        clean_root::by_rpm(&directory)?;
+        let (package, _workshop) = recipes::check(&directory)?;
+        clean_root::by_tar(&package)
     });
     StageResult::of(installed.and_then(|()| bare_root::run(&binary::path(processor), None)))
 }
