@@ -581,7 +581,7 @@ fn logged(options: &mut Options) {
             ..logs()
         });
     });
-    options.add("files, entries_ahead, clock_id: one log, ahead, by the clock", |job| {
+    options.add("files, are_sent, entries_ahead, clock_id: one log, ahead, by the clock", |job| {
         let mut logs = Logs {
             are_sent: true,
             histogram_window_ms: 0,
