@@ -54,12 +54,12 @@ impl Relaxation {
 /// It is the version that docs/divergences.md describes.
 pub const ON_THE_PAGE: Relaxation = Relaxation::seen_in(&[V3_33]);
 
-/// It has no engines for directories, HTTP, iSCSI, NFS and page faults.
+/// It has no engines for directories, GPUs, HTTP, iSCSI, NFS and page faults, or Debian did not build them.
 pub const LACKS_ENGINES: Relaxation = Relaxation::seen_in(&[V3_33]);
 
 /// The engines that it lacks.
 pub const ADDED_ENGINES: &[&str] =
-    &["dircreate", "dirstat", "dirdelete", "http", "libiscsi", "nfs", "page_fault"];
+    &["dircreate", "dirstat", "dirdelete", "http", "libcufile", "libiscsi", "nfs", "page_fault"];
 
 /// It times syncs other than fsync but does not count them, and counts them as short transfers instead.
 pub const MISCOUNTS_SYNCS: Relaxation = Relaxation::seen_in(&[V3_33]);
