@@ -18,7 +18,7 @@ use crate::repo;
 
 const CACHED_BYTES: usize = 64 << 20;
 const DEVICE_SIZE: &str = "1G";
-const FILE_SYSTEM_GIB: u64 = 2;
+const FILE_SYSTEM_GIB: u64 = 4;
 
 /// All places; what not every row needs is set up for the first that does.
 pub struct Places {
