@@ -57,9 +57,6 @@ impl SlowDevice {
         let device = LoopDevice::over(&file.path.join("data"))?;
         // Requests reach the file as they are, not page by page.
         helper("losetup", &["--direct-io=on", &device.path])?;
-        // Whoever had this number before may have left a short queue.
-        let queue = format!("/sys/block/{}/queue/nr_requests", device.path.trim_start_matches("/dev/"));
-        fs::write(&queue, "128").map_err(|error| format!("{queue}: {error}"))?;
         Ok(SlowDevice { device, _file: file })
     }
 }
@@ -397,7 +394,9 @@ fn whoever_works_on_a_loop_device_is_named_for_the_disk_below_its_file() {
     let below = said.clone().find(|said| said.starts_with(&format!("{name} is full")));
     let depth = row(&document, "devices", "device", &json!(name))["depth"].as_f64().unwrap();
     if depth < 8.0 && below.is_none() {
-        skip!("the workers of this kernel keep {depth:.1} requests at a time there, which do not fill a disk");
+        skip!(
+            "the workers of this kernel keep {depth:.1} requests at a time there, which do not fill a disk"
+        );
     }
     let below = below.unwrap_or_else(|| panic!("{document:#}"));
     let who = format!("of {} most of it is fiord (", above.path.trim_start_matches("/dev/"));
@@ -442,7 +441,10 @@ fn swapping_is_named_and_not_before_it_happens() {
     let was_only = is_only();
     drop(swap);
     hog.assert_success().assert_prints(&["50331648"]);
-    assert_eq!(codes(&quiet), [""; 0], "{quiet:#}");
+    // The disk below its file has others' work as well.
+    let name = device.path.trim_start_matches("/dev/");
+    let said = quiet["conclusions"].as_array().unwrap().iter().map(|one| one["sentence"].as_str().unwrap());
+    assert!(said.clone().all(|said| !said.contains(name)), "{quiet:#}");
     if !was_only {
         skip!("another swap area was in use meanwhile");
     }

@@ -41,7 +41,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     let effort = if flags.is_empty() { FULL } else { QUICK };
     let mut rows = rows::rows();
-    if let Some(unknown) = wanted.iter().find(|word| !rows.iter().any(|row| row.case.contains(word.as_str()))) {
+    if let Some(unknown) = wanted.iter().find(|word| !rows.iter().any(|row| row.case.contains(word.as_str())))
+    {
         return Err(format!("no row's name contains {unknown:?}; without a name, all are measured"));
     }
     rows.retain(|row| wanted.is_empty() || wanted.iter().any(|word| row.case.contains(word.as_str())));

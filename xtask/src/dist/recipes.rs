@@ -101,8 +101,7 @@ pub struct Workshop(PathBuf);
 
 impl Workshop {
     fn new(directory: &Path) -> Result<Workshop, String> {
-        let workshop =
-            Workshop(std::env::temp_dir().join(format!("fiord-makepkg-{}", std::process::id())));
+        let workshop = Workshop(std::env::temp_dir().join(format!("fiord-makepkg-{}", std::process::id())));
         fs::create_dir(&workshop.0).map_err(|error| said(&workshop.0, &error))?;
         workshop.hand_over(&workshop.0)?;
         workshop.copy(&directory.join(PKGBUILD), PKGBUILD)?;
