@@ -4,6 +4,8 @@
 
 use std::process::{Command, Stdio};
 
+use crate::repo;
+
 /// A Debian package, and a file whose presence shows that it is installed.
 pub type Package = (&'static str, &'static str);
 
@@ -45,4 +47,13 @@ fn apt_install(packages: &[&str]) {
 /// Whether a command succeeds, whose output is of no interest.
 pub fn quiet(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// Whether these programs can be run, each with its package; the error is how to install one that cannot.
+pub fn have_programs(programs: &[(&str, &str)]) -> Result<(), String> {
+    for (program, package) in programs {
+        repo::output_of(repo::command(program, &["--version"]))
+            .map_err(|_| format!("needs {program}: apt-get install {package}"))?;
+    }
+    Ok(())
 }

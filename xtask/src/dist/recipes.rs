@@ -14,7 +14,7 @@ use fiord_sys::process::is_root;
 use super::artefact::{VERSION, archive_name};
 use super::processor::{self, Processor};
 use super::tree::said;
-use crate::repo;
+use crate::{packages, repo};
 
 const FORMULA: &str = "fiord.rb";
 const PKGBUILD: &str = "PKGBUILD";
@@ -34,11 +34,7 @@ const NOBODY: u32 = 65534;
 
 /// Why they cannot be checked here.
 pub fn is_possible() -> Result<(), String> {
-    for (program, package) in PROGRAMS {
-        repo::output_of(repo::command(program, &["--version"]))
-            .map_err(|_| format!("needs {program}: apt-get install {package}"))?;
-    }
-    Ok(())
+    packages::have_programs(&PROGRAMS)
 }
 
 /// Writes the recipes beside the archives of the directory, and .SRCINFO as makepkg prints it.

@@ -7,18 +7,14 @@ use std::path::Path;
 use std::process::Command;
 
 use super::tree::said;
-use crate::repo;
+use crate::{packages, repo};
 
 /// What is made, and what makes it.
 const PROGRAMS: [(&str, &str); 2] = [("apt-ftparchive", "apt-utils"), ("createrepo_c", "createrepo-c")];
 
 /// Why they cannot be made here.
 pub fn is_possible() -> Result<(), String> {
-    for (program, package) in PROGRAMS {
-        repo::output_of(repo::command(program, &["--version"]))
-            .map_err(|_| format!("needs {program}: apt-get install {package}"))?;
-    }
-    Ok(())
+    packages::have_programs(&PROGRAMS)
 }
 
 /// Writes what apt and dnf read beside the packages of the directory.
