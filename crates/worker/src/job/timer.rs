@@ -21,7 +21,7 @@ pub(crate) enum Timer<'a> {
 }
 
 /// A clock other than the processor's counter. There is one loop for them all, in which a reading chooses: the program has
-/// 200 kilobytes less than with a loop for each, and a choice that is always the same costs a fraction of a nanosecond.
+/// 110 kilobytes less than with a loop for each, and a choice that is always the same costs a fraction of a nanosecond.
 #[derive(Clone, Copy)]
 pub(crate) enum OtherClock<'a> {
     Os,

@@ -83,7 +83,7 @@ impl Work<'_> {
         }
         self.ops.clear();
         // A ramp with a size ends between two I/Os.
-        let room = if ramps_by_size { self.steer(now_ns).min(1) } else { self.steer(now_ns) };
+        let room = self.steer(now_ns).min(if ramps_by_size { 1 } else { BATCH });
         let elapsed_ns = if self.source.is_generator() { 0 } else { self.elapsed_ns(now_ns) };
         let supply = self.source.fill(&mut self.ops.ops, room, elapsed_ns);
         if let Source::Other(source) = &self.source {
