@@ -1,9 +1,9 @@
 //! Engines behind virtual calls: one loop is compiled for all of them, where each would have one of its own.
 //!
-//! Invariant: the same calls arrive in the same order as without the box.
+//! Invariant: the same calls arrive in the same order as without them.
 //!
-//! For engines whose I/Os take microseconds: a virtual call takes a nanosecond or two, and a loop of its own adds some
-//! tens of kilobytes to the program.
+//! For engines whose I/Os take microseconds, and for the loops whose clock is slower than the processor's counter: a virtual
+//! call takes a nanosecond or two, and a loop of its own adds some tens of kilobytes to the program.
 
 use std::fmt;
 use std::fs::File;
@@ -40,6 +40,28 @@ impl<'arena> SyncEngine<'arena> for BoxedSync<'arena> {
     }
 }
 
+/// A synchronous engine on loan.
+pub struct LentSync<'e, 'arena>(&'e mut (dyn SyncEngine<'arena> + 'e));
+
+impl<'e, 'arena> LentSync<'e, 'arena> {
+    /// This engine.
+    pub fn new(engine: &'e mut (impl SyncEngine<'arena> + 'e)) -> LentSync<'e, 'arena> {
+        LentSync(engine)
+    }
+}
+
+impl fmt::Debug for LentSync<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LentSync").finish_non_exhaustive()
+    }
+}
+
+impl<'arena> SyncEngine<'arena> for LentSync<'_, 'arena> {
+    fn execute(&mut self, op: Op, slot: &mut Slot<'arena>) -> Outcome {
+        self.0.execute(op, slot)
+    }
+}
+
 /// A queued engine whose operations end after `submit`, and which does not offload them.
 pub struct BoxedQueued<'arena>(Box<dyn Queued<'arena> + 'arena>);
 
@@ -54,6 +76,22 @@ impl<'arena> BoxedQueued<'arena> {
 impl fmt::Debug for BoxedQueued<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BoxedQueued").finish_non_exhaustive()
+    }
+}
+
+/// A queued engine on loan, of the same kind.
+pub struct LentQueued<'e, 'arena>(&'e mut (dyn Queued<'arena> + 'e));
+
+impl<'e, 'arena> LentQueued<'e, 'arena> {
+    /// This engine; `None` if its operations end at once, or are offloaded.
+    pub fn new<E: QueuedEngine<'arena> + 'e>(engine: &'e mut E) -> Option<LentQueued<'e, 'arena>> {
+        (!E::ENDS_AT_ONCE && !E::OFFLOADS).then_some(LentQueued(engine))
+    }
+}
+
+impl fmt::Debug for LentQueued<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LentQueued").finish_non_exhaustive()
     }
 }
 
@@ -99,10 +137,14 @@ impl<'arena> QueuedEngine<'arena> for BoxedQueued<'arena> {
     hand_on_queued_calls!(self, Queued, &mut *self.0);
 }
 
-/// Hands the calls of `Engine` on to what is in the box.
-macro_rules! engine_in_box {
-    ($boxed:ident) => {
-        impl<'arena> Engine<'arena> for $boxed<'arena> {
+impl<'arena> QueuedEngine<'arena> for LentQueued<'_, 'arena> {
+    hand_on_queued_calls!(self, Queued, self.0);
+}
+
+/// Hands the calls of `Engine` on to the engine behind the virtual calls.
+macro_rules! hand_on_engine_calls {
+    ($behind:ty) => {
+        impl<'arena> Engine<'arena> for $behind {
             fn files(&mut self) -> Option<&mut AttachedFiles> {
                 self.0.files()
             }
@@ -138,5 +180,7 @@ macro_rules! engine_in_box {
     };
 }
 
-engine_in_box!(BoxedSync);
-engine_in_box!(BoxedQueued);
+hand_on_engine_calls!(BoxedSync<'arena>);
+hand_on_engine_calls!(LentSync<'_, 'arena>);
+hand_on_engine_calls!(BoxedQueued<'arena>);
+hand_on_engine_calls!(LentQueued<'_, 'arena>);

@@ -52,7 +52,7 @@ mod sigbus;
 mod sync_and_trim;
 
 pub use attached_files::AttachedFiles;
-pub use boxed::{BoxedQueued, BoxedSync};
+pub use boxed::{BoxedQueued, BoxedSync, LentQueued, LentSync};
 pub use ceph::ClusterSettings;
 pub use contract::{
     Arena, ArenaAccess, Completion, Engine, Executed, NamedTarget, Outcome, QueuedEngine, Slot, SyncEngine,

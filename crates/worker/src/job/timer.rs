@@ -3,6 +3,7 @@
 //! Invariant: no loop chooses between the processor's counter and another clock.
 
 use fiord_engine::contract::{QueuedEngine, Slot, SyncEngine};
+use fiord_engine::{LentQueued, LentSync};
 use fiord_plan::{ClockSource, Depth};
 use fiord_sys::clock::keeper::KeptClock;
 use fiord_sys::clock::{Clock, CounterClock, MicrosecondClock, NoClock, OsClock};
@@ -20,8 +21,9 @@ pub(crate) enum Timer<'a> {
     None,
 }
 
-/// A clock other than the processor's counter. There is one loop for them all, in which a reading chooses: the program has
-/// 110 kilobytes less than with a loop for each, and a choice that is always the same costs a fraction of a nanosecond.
+/// A clock other than the processor's counter. There is one loop for them all, in which a reading chooses, and in which most
+/// engines are behind virtual calls: such a reading takes tens of nanoseconds, a choice that is always the same a fraction of
+/// one, a virtual call one or two.
 #[derive(Clone, Copy)]
 pub(crate) enum OtherClock<'a> {
     Os,
@@ -82,7 +84,7 @@ impl<'a> Timer<'a> {
         };
         match self {
             Timer::Counter(clock) => sync::run(engine, clock, work, slot),
-            Timer::Other(clock) => sync::run(engine, clock, work, slot),
+            Timer::Other(clock) => sync::run(&mut LentSync::new(engine), clock, work, slot),
             Timer::None => sync::run(engine, NoClock, work, slot),
         }
     }
@@ -97,7 +99,10 @@ impl<'a> Timer<'a> {
     ) -> End {
         match self {
             Timer::Counter(clock) => queued::run(engine, clock, work, slots, depth),
-            Timer::Other(clock) => queued::run(engine, clock, work, slots, depth),
+            Timer::Other(clock) => match LentQueued::new(engine) {
+                Some(mut lent) => queued::run(&mut lent, clock, work, slots, depth),
+                None => queued::run(engine, clock, work, slots, depth),
+            },
             Timer::None => queued::run(engine, NoClock, work, slots, depth),
         }
     }
