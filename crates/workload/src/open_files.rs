@@ -80,7 +80,10 @@ impl OpenFiles {
     /// The current file goes behind the others.
     #[inline]
     pub(crate) fn rotate(&mut self) {
-        if let Some(file) = self.pop_front() {
+        // One that is alone stays, as in most jobs.
+        if self.len > 1
+            && let Some(file) = self.pop_front()
+        {
             self.push_back(file);
         }
     }

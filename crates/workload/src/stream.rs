@@ -41,8 +41,8 @@ enum StreamKind {
     Permuted { length_bytes: u64 },
     /// One file, one length, any place.
     Drawn { length_bytes: u64 },
-    /// One file, lengths drawn, each block once.
-    Mapped,
+    /// One file, lengths drawn, any place or each block once.
+    Random { is_mapped: bool },
     /// All other jobs.
     General,
 }
@@ -103,7 +103,7 @@ impl Stream {
                 }
                 StreamKind::Permuted { length_bytes } => self.fill_permuted(ops, room, length_bytes),
                 StreamKind::Drawn { length_bytes } => self.fill_drawn(ops, room, length_bytes),
-                StreamKind::Mapped => self.fill_mapped(ops, room),
+                StreamKind::Random { is_mapped } => self.fill_random(ops, room, is_mapped),
                 StreamKind::General => self.fill_any(ops, room),
             }
         }
@@ -187,7 +187,7 @@ impl Stream {
         self.passes.count(count, count * length_bytes);
     }
 
-    fn fill_mapped(&mut self, ops: &mut Vec<Op>, room: usize) {
+    fn fill_random(&mut self, ops: &mut Vec<Op>, room: usize, is_mapped: bool) {
         for _ in 0..room {
             if self.passes.is_full() {
                 return;
@@ -196,7 +196,11 @@ impl Stream {
                 Some((direction, _)) => direction,
                 None => self.directions.next(),
             };
-            let Some(place) = self.placer.take_mapped(direction) else {
+            let place = match is_mapped {
+                true => self.placer.mapped_place(direction),
+                false => self.placer.random_place(0, direction),
+            };
+            let Some(place) = place else {
                 // The next pass begins with this direction.
                 self.request = Some((direction, NextOffset::Random));
                 return;
@@ -296,8 +300,8 @@ fn shape(access: &Access, files: &Files, placer: &Placer, barriers: &BarrierCoun
     if let Some(length_bytes) = placer.one_draw_bytes(access.pattern) {
         return StreamKind::Drawn { length_bytes };
     }
-    if placer.is_mapped() {
-        return StreamKind::Mapped;
+    if placer.is_one_file_drawn() {
+        return StreamKind::Random { is_mapped: placer.is_mapped() };
     }
     let Pattern::Only(direction) = access.pattern else { return StreamKind::General };
     match placer.one_stretch_bytes(direction) {

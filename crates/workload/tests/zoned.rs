@@ -142,14 +142,14 @@ fn layout(zone: u64) -> ZoneLayout {
 /// A table over the model, and one whose zones are emulated.
 fn device(open_max: Option<u32>) -> (Arc<Mutex<Model>>, Table) {
     let model = Arc::new(Mutex::new(Model::new()));
-    let table = ZoneTable::new((0..ZONES).map(layout).collect(), open_max, true);
+    let table = ZoneTable::new((0..ZONES).map(layout).collect(), open_max, true).counting_data();
     (model.clone(), Table { zones: Arc::new(table), model: Some(model) })
 }
 
 fn emulated() -> Table {
     let zones =
         (0..ZONES).map(|zone| ZoneLayout { is_sequential: true, capacity_bytes: CAPACITY, ..layout(zone) });
-    Table::of(ZoneTable::new(zones.collect(), None, false))
+    Table::of(ZoneTable::new(zones.collect(), None, false).counting_data())
 }
 
 fn job(pattern: Pattern, random: bool, block_bytes: u64) -> Case {
@@ -257,7 +257,7 @@ proptest! {
             None => layout(zone),
         };
         let zones: Vec<ZoneLayout> = (0..ZONES).map(zone).collect();
-        let table = Table::of(ZoneTable::new(zones.clone(), None, false));
+        let table = Table::of(ZoneTable::new(zones.clone(), None, false).counting_data());
         let job = job(Pattern::Only(fiord_plan::Direction::Read), random, 16 * KIB).with(|case| case.access.seed = seed);
         let mut sources = [source(&job, &settings(), &table)];
         let done = run(&mut sources, 4, seed, |_| {});
@@ -748,7 +748,7 @@ fn random_writes_fill_each_zone_to_its_capacity_once_in_a_pass() {
 fn sequential_writes_reset_zones_early() {
     let write = |zones: u64, loops: u64, reset_every: u64| {
         let whole = |zone| ZoneLayout { is_sequential: true, capacity_bytes: ZONE, ..layout(zone) };
-        let table = Table::of(ZoneTable::new((0..zones).map(whole).collect(), None, false));
+        let table = Table::of(ZoneTable::new((0..zones).map(whole).collect(), None, false).counting_data());
         let zoned = ZonedAccess { reset_threshold: 0.5, reset_every: Some(reset_every), ..settings() };
         let case = case(WRITE, false, &[zones * ZONE]).block(64 * KIB).with(|case| {
             case.limits.loops = loops;

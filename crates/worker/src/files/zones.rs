@@ -36,18 +36,21 @@ struct TargetUse {
     end_bytes: u64,
     /// The jobs of this target and of all that it has jobs in common with.
     waiters: ZoneWaiters,
+    /// Whether a job resets zones early, by how much is written of all.
+    counts_data: bool,
 }
 
 impl ZoneTables {
     /// For a run of this plan.
     pub(crate) fn of(plan: &Plan) -> ZoneTables {
         let mut uses: BTreeMap<PathBuf, TargetUse> = BTreeMap::new();
-        for job in plan.jobs.iter().filter(|job| job.access.zoned.is_some()) {
+        for (job, zoned) in plan.jobs.iter().filter_map(|job| Some((job, job.access.zoned.as_ref()?))) {
             let (waiters, mut joined) = (ZoneWaiters::default(), Vec::new());
             for file in &job.files.list {
-                let unused = || TargetUse { end_bytes: 0, waiters: waiters.clone() };
+                let unused = || TargetUse { end_bytes: 0, waiters: waiters.clone(), counts_data: false };
                 let target = uses.entry(file.path.clone()).or_insert_with(unused);
                 target.end_bytes = target.end_bytes.max(file.offset_bytes.saturating_add(file.length_bytes));
+                target.counts_data |= zoned.reset_every.is_some();
                 if target.waiters != waiters && !joined.contains(&target.waiters) {
                     joined.push(target.waiters.clone());
                 }
@@ -81,6 +84,8 @@ impl ZoneTables {
                 None => emulated(zoned, used.map_or(own_end_bytes, |used| used.end_bytes)),
             };
             let waiters = used.map_or(&own_waiters, |used| &used.waiters);
+            let counts_data = used.map_or(zoned.reset_every.is_some(), |used| used.counts_data);
+            let table = if counts_data { table.counting_data() } else { table };
             let table = Arc::new(table.sharing(waiters.clone()));
             tables.insert(plan.path.clone(), table.clone());
             Ok(ZonedTarget { table, device: device.map(boxed) })

@@ -250,10 +250,12 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         Ok(issue_ns)
     }
 
-    /// Waits for at most `ns`, and reaps what completes meanwhile; returns the time. The clock was last read at `since_ns`.
+    /// Waits for at most `ns` from `since_ns` on, when the clock was last read, and reaps what completes meanwhile; returns the
+    /// time.
     fn wait(&mut self, ns: u64, since_ns: u64) -> Result<u64, End> {
         self.queue.see_all();
-        let step = self.work.wait_step(ns, self.clock);
+        let passed_ns = self.clock.now_ns().saturating_sub(since_ns);
+        let step = self.work.wait_step(ns.saturating_sub(passed_ns), self.clock);
         if self.queue.in_flight == 0 {
             let began_ns = self.clock.now_ns();
             self.work.take_step(step, self.clock);

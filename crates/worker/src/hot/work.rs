@@ -84,6 +84,8 @@ pub(crate) struct Work<'a> {
     observed: bool,
     /// Whether rates are all that observes operations, in a loop with a clock: each has a short way then.
     is_only_paced: bool,
+    /// Whether operations have to wait for a rate, a flow or each other, besides those with a due time.
+    may_wait: bool,
     /// Whether a completion is more than recorded: it is observed, or its latency is checked.
     follows_completions: bool,
     /// Whether the engine has operations other than I/O, and is asked what each was.
@@ -155,6 +157,7 @@ impl<'a> Work<'a> {
             refills,
             observed,
             is_only_paced: false,
+            may_wait: parts.limiter.is_some() || parts.writes_after_trims,
             follows_completions: observed || parts.errors.watches_latency,
             asks_engine,
             serializes: parts.serializes,
@@ -197,6 +200,7 @@ impl<'a> Work<'a> {
     /// Makes the job a member of a flow, before the loop begins.
     pub(crate) fn join_flow(&mut self, member: Arc<FlowMember>) {
         self.observe_each();
+        self.may_wait = true;
         self.flow = Some(member);
     }
 

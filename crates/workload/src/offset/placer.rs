@@ -207,17 +207,29 @@ impl Placer {
         Some(self.take(file, direction, ByteRange { offset_bytes, length_bytes }))
     }
 
+    /// The next random place in a file, from which the next may follow on.
     #[inline]
     fn place_randomly(&mut self, file: usize, direction: Direction) -> Option<ByteRange> {
+        let place = self.random_place(file, direction)?;
+        Some(self.take(file, direction, place))
+    }
+
+    /// The next random place in a file; `None` when the file is done.
+    #[inline]
+    pub(crate) fn random_place(&mut self, file: usize, direction: Direction) -> Option<ByteRange> {
         let region = &mut self.regions[file];
         let min_bytes = self.sizes.min(direction, true);
         let room_bytes = region.length_bytes();
         if room_bytes < min_bytes {
             return None;
         }
-        let index = self.orders.index[direction.index()];
+        let order = &mut region.orders[self.orders.index[direction.index()]];
         let (within_bytes, length_bytes) = loop {
-            let (within_bytes, length_bytes) = match &mut region.orders[index] {
+            let (within_bytes, length_bytes) = match &mut *order {
+                Order::Map(map) => {
+                    mapped_place(map, &mut self.sizes, &mut self.random, direction, (min_bytes, room_bytes))?
+                }
+                Order::Permutation(permutation) => (permutation.next()? * min_bytes, min_bytes),
                 order @ (Order::Draws(_) | Order::Spread(_)) => {
                     let align_bytes = self.align_bytes[direction.index()];
                     let place = drawn_place(order, direction, &mut self.random);
@@ -226,10 +238,6 @@ impl Placer {
                     let place = if place <= last { place } else { place % (last + 1) };
                     let within_bytes = place * align_bytes;
                     (within_bytes, self.sizes.draw(direction, true, room_bytes - within_bytes))
-                }
-                Order::Permutation(permutation) => (permutation.next()? * min_bytes, min_bytes),
-                Order::Map(map) => {
-                    mapped_place(map, &mut self.sizes, &mut self.random, direction, (min_bytes, room_bytes))?
                 }
             };
             // It may also lack blocks of an order.
@@ -240,8 +248,7 @@ impl Placer {
                 _ => continue,
             }
         };
-        let offset_bytes = region.start_bytes() + within_bytes;
-        Some(self.take(file, direction, ByteRange { offset_bytes, length_bytes }))
+        Some(ByteRange { offset_bytes: region.start_bytes() + within_bytes, length_bytes })
     }
 
     #[inline]
@@ -277,16 +284,19 @@ impl Placer {
         region.start_bytes() + place * self.align_bytes[index]
     }
 
-    /// Whether this is a random job on one file that covers each block once, with lengths that are drawn.
-    pub(crate) fn is_mapped(&self) -> bool {
-        let [region] = &self.regions[..] else { return false };
-        let has_maps = region.orders.iter().all(|order| matches!(order, Order::Map(_)));
-        self.is_always_drawn() && self.zones.is_empty() && has_maps
+    /// Whether this is a random job on one file that draws each place.
+    pub(crate) fn is_one_file_drawn(&self) -> bool {
+        self.regions.len() == 1 && self.is_always_drawn() && self.zones.is_empty()
     }
 
-    /// For batches: a place for an operation of a job for which `is_mapped` holds; `None` when the file is done.
+    /// Whether such a job covers each block once.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.regions[0].orders.iter().all(|order| matches!(order, Order::Map(_)))
+    }
+
+    /// For batches: as `random_place` in the only file, of a job for which `is_mapped` holds.
     #[inline]
-    pub(crate) fn take_mapped(&mut self, direction: Direction) -> Option<ByteRange> {
+    pub(crate) fn mapped_place(&mut self, direction: Direction) -> Option<ByteRange> {
         let region = &mut self.regions[0];
         let (start_bytes, room_bytes) = (region.start_bytes(), region.length_bytes());
         let Order::Map(map) = &mut region.orders[self.orders.index[direction.index()]] else { return None };

@@ -402,11 +402,7 @@ impl ZonedSource {
     /// Whether the shortest block does not fit into a zone any longer.
     fn is_full(&self, file: usize, zone: usize) -> bool {
         let table = &self.files[file].table;
-        let left_bytes = self.room_bytes(table, zone);
-        match self.zoned.writes_remainder {
-            true => left_bytes == 0,
-            false => left_bytes < self.sizes.min(Direction::Write, self.is_random),
-        }
+        self.room_bytes(table, zone) < self.least_room_bytes()
     }
 
     /// Bytes of a zone that are left to write: appends need not wait for those in flight.
@@ -507,19 +503,27 @@ impl ZonedSource {
         }
         let claim = one.table.claim(zone, length_bytes, self.zoned.appends);
         self.drawn_bytes = length_bytes;
-        if matches!(claim, ClaimOutcome::At(_)) {
-            self.close_if_full(file, zone)?;
+        if let ClaimOutcome::At(offset_bytes) = claim {
+            let ZoneLayout { start_bytes, capacity_bytes, .. } = one.table.layout(zone);
+            // Most claims leave room.
+            if start_bytes + capacity_bytes < offset_bytes + length_bytes + self.least_room_bytes() {
+                self.close_if_full(file, zone)?;
+            }
         }
         Ok(claim)
     }
 
-    fn close_if_full(&self, file: usize, zone: usize) -> Result<(), Errno> {
-        let shortest_bytes = match self.zoned.writes_remainder {
+    /// A zone with less room than this is full.
+    fn least_room_bytes(&self) -> u64 {
+        match self.zoned.writes_remainder {
             true => 1,
             false => self.sizes.min(Direction::Write, self.is_random),
-        };
+        }
+    }
+
+    fn close_if_full(&self, file: usize, zone: usize) -> Result<(), Errno> {
         let one = &self.files[file];
-        one.table.close_if_full(zone, shortest_bytes, one.device.as_deref())
+        one.table.close_if_full(zone, self.least_room_bytes(), one.device.as_deref())
     }
 
     /// The write that was claimed.

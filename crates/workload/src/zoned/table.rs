@@ -88,8 +88,8 @@ pub struct ZoneTable {
     /// Numbers of open zones, as many as may be open; empty without a limit.
     slots: Box<[AtomicU64]>,
     waiters: ZoneWaiters,
-    /// Bytes written to sequential zones, or about to be.
-    data_bytes: AtomicU64,
+    /// Bytes written to sequential zones, or about to be; `None` if no job asks for them.
+    data_bytes: Option<AtomicU64>,
     is_device: bool,
 }
 
@@ -109,8 +109,6 @@ pub(crate) enum ClaimOutcome {
 impl ZoneTable {
     /// The zones of a target, in the order of their starts. Without `is_device` they are emulated.
     pub fn new(layout: Vec<ZoneLayout>, open_max: Option<u32>, is_device: bool) -> ZoneTable {
-        let sequential = || layout.iter().filter(|zone| zone.is_sequential);
-        let data_bytes = sequential().map(|zone| zone.written_bytes).sum();
         let slots: Box<[AtomicU64]> = (0..open_max.unwrap_or(0)).map(|_| AtomicU64::new(FREE)).collect();
         let open = layout.iter().enumerate().filter(|(_, zone)| zone.is_sequential && zone.is_open);
         let open: Vec<u64> = open.map(|(index, _)| index as u64).take(slots.len()).collect();
@@ -128,14 +126,13 @@ impl ZoneTable {
         let first_bytes = layout.first().map_or(0, |zone| zone.start_bytes);
         let usual_bytes = layout.first().map_or(1, |zone| zone.length_bytes.max(1));
         let zones = layout.into_iter().enumerate().map(zone).collect();
-        let data_bytes = AtomicU64::new(data_bytes);
         ZoneTable {
             zones,
             first_bytes,
             usual_bytes,
             slots,
             waiters: ZoneWaiters::default(),
-            data_bytes,
+            data_bytes: None,
             is_device,
         }
     }
@@ -144,6 +141,14 @@ impl ZoneTable {
     #[must_use]
     pub fn sharing(self, waiters: ZoneWaiters) -> ZoneTable {
         ZoneTable { waiters, ..self }
+    }
+
+    /// The same zones, with a count of the bytes written to them.
+    #[must_use]
+    pub fn counting_data(self) -> ZoneTable {
+        let sequential = self.zones.iter().filter(|zone| zone.layout.is_sequential);
+        let data_bytes = sequential.map(|zone| zone.layout.written_bytes).sum();
+        ZoneTable { data_bytes: Some(AtomicU64::new(data_bytes)), ..self }
     }
 
     /// The jobs that change its zones.
@@ -206,9 +211,18 @@ impl ZoneTable {
         self.zones[zone].state.load(Acquire) & WRITTEN
     }
 
-    /// Bytes written to sequential zones in all.
+    /// Bytes written to sequential zones in all, of a table that counts them.
     pub(crate) fn data_bytes(&self) -> u64 {
-        self.data_bytes.load(Relaxed)
+        debug_assert!(self.data_bytes.is_some(), "a job that resets zones early asks for the count");
+        self.data_bytes.as_ref().map_or(0, |data_bytes| data_bytes.load(Relaxed))
+    }
+
+    /// Counts bytes written to a sequential zone, modulo 2^64: a negative number are bytes that are gone.
+    #[inline]
+    fn count_data(&self, change_bytes: u64) {
+        if let Some(data_bytes) = &self.data_bytes {
+            data_bytes.fetch_add(change_bytes, Relaxed);
+        }
     }
 
     /// Whether a zone is open.
@@ -252,7 +266,7 @@ impl ZoneTable {
             }
             return ClaimOutcome::Busy;
         }
-        self.data_bytes.fetch_add(length_bytes, Relaxed);
+        self.count_data(length_bytes);
         ClaimOutcome::At(one.layout.start_bytes + written)
     }
 
@@ -282,7 +296,7 @@ impl ZoneTable {
         let one = &self.zones[zone];
         if self.is_device {
             one.state.fetch_sub(length_bytes, AcqRel);
-            self.data_bytes.fetch_sub(length_bytes, Relaxed);
+            self.count_data(length_bytes.wrapping_neg());
         }
         one.in_flight_bytes.fetch_sub(length_bytes, AcqRel);
         let device = device.filter(|_| recover);
@@ -290,7 +304,7 @@ impl ZoneTable {
             let before = self.claimed_bytes(zone);
             let asked = device.and_then(|device| device.written_bytes(one.layout.start_bytes).ok());
             let now = asked.unwrap_or(before);
-            self.data_bytes.fetch_add(now.wrapping_sub(before), Relaxed);
+            self.count_data(now.wrapping_sub(before));
             one.state.store(one.state.load(Acquire) & !WRITTEN | now, Release);
             self.release(zone);
         }
@@ -401,7 +415,7 @@ impl ZoneTable {
         if seen & OPEN != 0 {
             self.free_slot(zone);
         }
-        self.data_bytes.fetch_sub(seen & WRITTEN, Relaxed);
+        self.count_data((seen & WRITTEN).wrapping_neg());
         one.state.store(0, Release);
     }
 

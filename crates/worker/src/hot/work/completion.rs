@@ -17,7 +17,6 @@ use crate::failure::Failure;
 use crate::hot::dump::CorruptedPiece;
 use crate::hot::end::End;
 use crate::hot::errors::{ErrorDecision, FoundBy, errno_of};
-use crate::hot::recorder::NOW;
 use crate::hot::stamps::Stamps;
 
 impl Work<'_> {
@@ -109,8 +108,6 @@ impl Work<'_> {
         let has_data = op.action.sends_buffer() || op.action.fills_buffer();
         let length_bytes = if has_data { whole.length_bytes as usize } else { 0 };
         let buffer = &engine.arena().bytes_mut(slot)[..length_bytes];
-        // What the source does takes time, as verifying does.
-        self.recorder.due_ns = NOW;
         if let Err(errno) = source.completed(&whole, buffer) {
             // The transfer itself was done, and counts.
             self.record::<C>(op, stamps);

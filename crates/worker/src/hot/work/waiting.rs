@@ -64,6 +64,10 @@ impl Work<'_> {
         if !self.observed {
             return Ok(());
         }
+        if !self.waits(op) {
+            self.note_issue(op, self.paced_ns(now_ns));
+            return Ok(());
+        }
         if let Some(intended_ns) = self.take_turn(op, now_ns) {
             self.turn_intended_ns = Some(intended_ns);
             return Ok(());
@@ -114,7 +118,7 @@ impl Work<'_> {
 
     /// How long to wait from `now_ns` on, by `paced_ns`, before checking again whether `op` may be issued; `None` if it may.
     pub(crate) fn wait_ns(&self, op: &Op, now_ns: u64) -> Option<u64> {
-        if !self.observed {
+        if !self.waits(op) {
             return None;
         }
         if self.writes_after_trims && self.is_ending(now_ns) {
@@ -159,19 +163,27 @@ impl Work<'_> {
     #[inline(never)]
     pub(crate) fn note_issue(&mut self, op: &Op, now_ns: u64) -> bool {
         let rules = op.purpose.rules();
-        if self.writes_after_trims && matches!(op.action, Action::Trim | Action::Write) {
-            self.owes_write = op.action == Action::Trim;
-        }
-        if let Some(limiter) = self.limiter.as_mut().filter(|_| rules.is_paced) {
-            limiter.issued(op, now_ns);
-        }
-        if let Some(flow) = self.flow_of(op) {
-            flow.issued();
+        if self.may_wait {
+            if self.writes_after_trims && matches!(op.action, Action::Trim | Action::Write) {
+                self.owes_write = op.action == Action::Trim;
+            }
+            if let Some(limiter) = self.limiter.as_mut().filter(|_| rules.is_paced) {
+                limiter.issued(op, now_ns);
+            }
+            if let Some(flow) = self.flow_of(op) {
+                flow.issued();
+            }
         }
         if let Some(source) = self.source.observer() {
             source.issued(op, now_ns.saturating_sub(self.began_ns));
         }
         rules.is_measured
+    }
+
+    /// Whether `op` may have to wait.
+    #[inline]
+    fn waits(&self, op: &Op) -> bool {
+        self.may_wait || op.due_ns != 0
     }
 
     /// Whether `note_issue` has an observer to notify.
