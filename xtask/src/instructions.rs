@@ -32,6 +32,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("queued-randread", &["--rw=randread", "--iodepth=32"]),
     ("queued-randread-batch16", &["--rw=randread", "--iodepth=32", "--iodepth_batch=16"]),
     // Streams whose operations are drawn, or observed one by one.
+    ("sync-drawn-sizes", &["--rw=randread", "--bsrange=4k-64k", "--norandommap"]),
     ("sync-mix-drawn-sizes", &["--rw=randrw", "--bsrange=4k-64k"]),
     ("sync-zipf-mix", &["--rw=randrw", "--random_distribution=zipf:1.1"]),
     ("sync-rate", &["--rw=randread", "--rate_iops=100m"]),
@@ -217,6 +218,7 @@ mod tests {
     /// Rows of docs/hot-loop.md, and the cases whose figures they have.
     const ROWS: &[(&str, &[&str])] = &[
         ("all", &["sync-randread", "queued-randread"]),
+        ("sizes drawn, anywhere", &["sync-drawn-sizes"]),
         ("mixed, sizes drawn", &["sync-mix-drawn-sizes"]),
         ("mixed, zipf", &["sync-zipf-mix"]),
         ("a rate that is never reached", &["sync-rate"]),

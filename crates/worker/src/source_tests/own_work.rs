@@ -153,9 +153,9 @@ fn the_clock_is_read_as_often_as_documented() {
             mixed(job);
             job.pace.ios_per_s = unlimited;
         });
-        // Its work is on a clock of its own; what it does with a completion is followed by one reading more.
+        // Its work is on a clock of its own; the reading before the next operation is issued follows it.
         let source = |_: &Job| Source::Other(Box::new(SlowSource { clock: FakeClock::default(), made: 0 }));
         let readings = readings_per_io(which, mixed, source);
-        assert!(readings <= observed + 1.1, "{which:?}, a source that is shown completions: {readings}");
+        assert!(readings <= observed + 0.1, "{which:?}, a source that is shown completions: {readings}");
     }
 }
