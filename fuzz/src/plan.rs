@@ -78,6 +78,7 @@ impl Dice<'_> {
                 file_system: (0, u32::from(self.byte() % 2)),
                 free_bytes: self.size_bytes(),
                 may_shrink: self.bit(),
+                frees_later: self.bit(),
                 quota: self.bit().then(|| Quota {
                     of: ("user", u32::from(self.byte() % 2)),
                     left_bytes: self.size_bytes(),

@@ -7,7 +7,7 @@ use std::fs;
 use fiord_testing::need;
 
 use crate::common::study::assert_fits;
-use crate::common::{Dir, Mount, finish, fiord, run, signal, start, until_moved};
+use crate::common::{Dir, LoopDevice, Mount, finish, fiord, helper, run, signal, start, until_moved};
 
 const MIB: u64 = 1 << 20;
 
@@ -36,6 +36,24 @@ fn a_layout_that_does_not_fit_is_refused_before_it_begins() {
     let ran = run(&mount.path, "--name=j --filename=fits.0.0 --size=4097k --rw=read");
     ran.assert_status(1).assert_prints(&["needs 1024 bytes", "has 0 free"]);
     assert_eq!(fs::metadata(mount.path.join("fits.0.0")).unwrap().len(), 4 * MIB);
+}
+
+/// These file systems free a file's blocks some time after it was removed.
+#[test]
+fn what_was_removed_a_moment_ago_makes_room() {
+    for kind in ["xfs", "btrfs"] {
+        let dir = Dir::new();
+        let device = need!(LoopDevice::new(&dir, 384 << 20));
+        need!(helper(&format!("mkfs.{kind}"), &["-q", &device.path]));
+        let mount = need!(Mount::new(&dir, kind, &[&device.path]));
+        let old = mount.path.join("old");
+        need!(helper("fallocate", &["--length=200M", &old.to_string_lossy()]));
+        fs::File::open(&old).unwrap().sync_all().unwrap();
+        fs::remove_file(&old).unwrap();
+        let line = "--name=j --filename=new --rw=read --create_only=1";
+        run(&mount.path, &format!("{line} --size=200m")).assert_status(0);
+        run(&mount.path, &format!("{line} --size=2g")).assert_status(1).assert_prints(&["no room for new"]);
+    }
 }
 
 /// Nothing is written, not even by the jobs that would have come first.

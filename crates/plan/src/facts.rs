@@ -84,6 +84,8 @@ pub struct Space {
     pub free_bytes: u64,
     /// It can compress or share what is written, which then takes less space than its length.
     pub may_shrink: bool,
+    /// It frees what was removed some time after it was removed, and does not count it as free before.
+    pub frees_later: bool,
     /// The quota that binds what is written there, if one does.
     pub quota: Option<Quota>,
 }

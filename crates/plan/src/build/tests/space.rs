@@ -10,7 +10,7 @@ use crate::facts::{Quota, Space};
 const FREE: u64 = 10 * MIB;
 
 fn space(may_shrink: bool) -> Option<Space> {
-    Some(Space { file_system: (8, 1), free_bytes: FREE, may_shrink, quota: None })
+    Some(Space { file_system: (8, 1), free_bytes: FREE, may_shrink, frees_later: false, quota: None })
 }
 
 /// The numbers of the jobs without room, among files on one file system.
