@@ -346,8 +346,10 @@ pub(crate) fn title_of(all: impl Iterator<Item = String>) -> String {
 fn targets(files: &BTreeSet<&Path>, name: fn(&Path) -> String) -> Vec<String> {
     let many = files.len() > FILES_MAX;
     let places = files.iter().map(|file| if many { file.parent().unwrap_or(file) } else { file });
-    let places: BTreeSet<String> = places.map(name).collect();
-    places.into_iter().collect()
+    // Each directory once: to follow its links takes longer than to probe a file.
+    let places: BTreeSet<&Path> = places.collect();
+    let names: BTreeSet<String> = places.into_iter().map(name).collect();
+    names.into_iter().collect()
 }
 
 /// A file, device or directory as it is recorded and looked up: its absolute path with all links followed, the same
