@@ -13,7 +13,7 @@ use fiord_sys::file::{self, Allocate, OpenHow};
 use fiord_sys::stat::{self, Identity};
 use fiord_workload::Filler;
 
-use super::layout_writer;
+use super::layout_writer::{self, Contents};
 use super::target_opener::TargetOpener;
 use crate::failure::Failure;
 
@@ -69,15 +69,15 @@ pub(crate) fn lay_out(
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<(), Failure> {
     make_directories(job)?;
-    let mut filler = Filler::new(&fresh(&job.buffers.fill), job.access.seed);
+    let mut contents = Contents::new(Filler::new(&fresh(&job.buffers.fill), job.access.seed));
     let mut changed = Vec::with_capacity(todo.len());
     for Missing { plan, bytes, is_absent } in todo {
         let made = opened(job, (plan, is_absent), opener).and_then(|(open, change)| {
             let direct = direct(job, plan, bytes, opener, change.identity);
             changed.push(change);
-            make(job, (&open, direct.as_ref()), bytes, &mut filler, progress).map_err(|(operation, error)| {
-                Failure::file(&format!("lay out ({operation})"), &plan.path, &error)
-            })
+            make(job, (&open, direct.as_ref()), bytes, &mut contents, progress).map_err(
+                |(operation, error)| Failure::file(&format!("lay out ({operation})"), &plan.path, &error),
+            )
         });
         let Err(mut failure) = made else { continue };
         // Complete files are of use to the next run, unless they take the room that is missing.
@@ -188,13 +188,13 @@ fn make(
     job: &Job,
     (open, direct): (&File, Option<&File>),
     bytes: u64,
-    filler: &mut Filler,
+    contents: &mut Contents,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<(), Failed> {
     let reserved = reserve(job.files.fallocate, open, bytes);
     if job.files.lay_out_contents {
         reserved?;
-        layout_writer::write((open, direct), bytes, filler, progress).map_err(|error| ("write", error))?;
+        layout_writer::write((open, direct), bytes, contents, progress).map_err(|error| ("write", error))?;
         if job.files.create_fsync {
             file::fsync(open).map_err(|error| ("fsync", error))?;
         }

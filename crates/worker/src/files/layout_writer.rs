@@ -1,6 +1,7 @@
 //! Writes the contents of a file that is laid out: a large one past the page cache, several writes at once.
 //!
 //! Invariant: when it succeeds every byte of the file was written; a buffer is refilled only after its write has ended.
+//! Buffers are used again for the next file: to have new ones takes about as long as to fill them.
 
 use std::fs::File;
 use std::io;
@@ -42,6 +43,24 @@ impl Chunk {
     }
 }
 
+/// What files are filled with, and the buffers that no write uses.
+pub(super) struct Contents {
+    filler: Filler,
+    spare: Vec<Chunk>,
+}
+
+impl Contents {
+    pub(super) fn new(filler: Filler) -> Contents {
+        Contents { filler, spare: Vec::new() }
+    }
+
+    /// A buffer for writes of so many bytes.
+    fn chunk(&mut self, length: usize) -> Chunk {
+        let spare = self.spare.pop().filter(|spare| spare.length >= length);
+        spare.unwrap_or_else(|| Chunk::new(length, &mut self.filler))
+    }
+}
+
 /// Where a write begins, and its bytes, which come back with what became of it.
 type Order = (Chunk, u64);
 type Written = (Chunk, io::Result<()>);
@@ -51,21 +70,25 @@ type Written = (Chunk, io::Result<()>);
 pub(super) fn write(
     (open, direct): (&File, Option<&File>),
     bytes: u64,
-    filler: &mut Filler,
+    contents: &mut Contents,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> io::Result<()> {
     let mut done = match direct {
-        Some(direct) => write_direct(direct, bytes, filler, progress)?,
+        Some(direct) => write_direct(direct, bytes, contents, progress)?,
         None => 0,
     };
-    let mut chunk = Chunk::new(CHUNK_BYTES.min(bytes - done) as usize, filler);
+    if done == bytes {
+        return Ok(());
+    }
+    let mut chunk = contents.chunk(CHUNK_BYTES.min(bytes - done) as usize);
     while done < bytes {
         let length = CHUNK_BYTES.min(bytes - done) as usize;
-        filler.before_write(0, chunk.bytes(length), done);
+        contents.filler.before_write(0, chunk.bytes(length), done);
         open.write_all_at(chunk.bytes(length), done)?;
         done += length as u64;
         count(length as u64, progress)?;
     }
+    contents.spare.push(chunk);
     Ok(())
 }
 
@@ -77,15 +100,16 @@ fn count(bytes: u64, progress: &mut dyn FnMut(u64) -> bool) -> io::Result<()> {
 fn write_direct(
     direct: &File,
     bytes: u64,
-    filler: &mut Filler,
+    contents: &mut Contents,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> io::Result<u64> {
-    let mut first = Chunk::new(CHUNK_BYTES as usize, filler);
-    filler.before_write(0, first.bytes(first.length), 0);
+    let mut first = contents.chunk(CHUNK_BYTES as usize);
+    contents.filler.before_write(0, first.bytes(first.length), 0);
     match direct.write_all_at(first.bytes(first.length), 0) {
         Err(error) if Errno::of(&error) == Some(Errno::EINVAL) => return Ok(0),
         written => written?,
     }
+    contents.spare.push(first);
     count(CHUNK_BYTES, progress)?;
     let (orders, to_write) = mpsc::channel();
     let (ended, written) = mpsc::channel();
@@ -100,7 +124,7 @@ fn write_direct(
         };
         match (0..WRITERS).filter(start).count() {
             0 => Ok(CHUNK_BYTES),
-            _ => order_all(bytes, (&orders, &written), filler, progress),
+            _ => order_all(bytes, (&orders, &written), contents, progress),
         }
     })
 }
@@ -109,14 +133,14 @@ fn write_direct(
 fn order_all(
     bytes: u64,
     (orders, written): (&Sender<Order>, &Receiver<Written>),
-    filler: &mut Filler,
+    contents: &mut Contents,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> io::Result<u64> {
     let (mut next, end) = (CHUNK_BYTES, bytes / CHUNK_BYTES * CHUNK_BYTES);
     let (mut in_flight, mut done) = (0, CHUNK_BYTES);
     while done < end {
         let mut chunk = if in_flight <= WRITERS && next < end {
-            Chunk::new(CHUNK_BYTES as usize, filler)
+            contents.chunk(CHUNK_BYTES as usize)
         } else {
             let (chunk, result) = written.recv().map_err(io::Error::other)?;
             result?;
@@ -125,9 +149,11 @@ fn order_all(
             chunk
         };
         if next < end {
-            filler.before_write(0, chunk.bytes(CHUNK_BYTES as usize), next);
+            contents.filler.before_write(0, chunk.bytes(CHUNK_BYTES as usize), next);
             orders.send((chunk, next)).map_err(|_| io::Error::other("the writers have ended"))?;
             (in_flight, next) = (in_flight + 1, next + CHUNK_BYTES);
+        } else {
+            contents.spare.push(chunk);
         }
     }
     Ok(done)
@@ -157,16 +183,16 @@ mod tests {
         let fill = Fill::Pattern { bytes: (0..251).collect(), offset_at: vec![0] };
         let open = File::create(&path).unwrap();
         let direct = file::open(&path, &OpenHow { direct: true, ..OpenHow::WRITE }).ok();
-        let (mut filler, mut counted) = (Filler::new(&fill, 1), 0);
+        let (mut contents, mut counted) = (Contents::new(Filler::new(&fill, 1)), 0);
         let mut progress = |bytes| {
             counted += bytes;
             true
         };
         let direct = direct.as_ref().filter(|_| bypasses);
-        write((&open, direct), bytes, &mut filler, &mut progress).unwrap();
-        let contents = std::fs::read(&path).unwrap();
+        write((&open, direct), bytes, &mut contents, &mut progress).unwrap();
+        let found = std::fs::read(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        (contents, counted)
+        (found, counted)
     }
 
     #[test]
@@ -175,6 +201,24 @@ mod tests {
         let (cached, direct) = (written(bytes, false), written(bytes, true));
         assert_eq!((cached.0.len() as u64, cached.1, direct.1), (bytes, bytes, bytes));
         assert!(cached.0 == direct.0, "contents differ");
+    }
+
+    #[test]
+    fn a_buffer_of_the_file_before_makes_no_difference() {
+        let path = std::env::temp_dir().join(format!("fiord-layout-{}-again", std::process::id()));
+        let fill = Fill::Pattern { bytes: (0..251).collect(), offset_at: vec![0] };
+        let made = |contents: &mut Contents, bytes: u64| {
+            let open = File::create(&path).unwrap();
+            write((&open, None), bytes, contents, &mut |_| true).unwrap();
+            std::fs::read(&path).unwrap()
+        };
+        let mut again = Contents::new(Filler::new(&fill, 1));
+        for bytes in [5000, CHUNK_BYTES + 777, 4096, 2 * CHUNK_BYTES] {
+            let new = made(&mut Contents::new(Filler::new(&fill, 1)), bytes);
+            assert!(made(&mut again, bytes) == new && new.len() as u64 == bytes, "{bytes}");
+            assert_eq!(again.spare.len(), 1, "{bytes}");
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
@@ -187,8 +231,8 @@ mod tests {
                 left -= 1;
                 left > 0
             };
-            let mut filler = Filler::new(&Fill::Zero, 1);
-            let ended = write((&open, direct), 64 * CHUNK_BYTES, &mut filler, &mut progress);
+            let mut contents = Contents::new(Filler::new(&Fill::Zero, 1));
+            let ended = write((&open, direct), 64 * CHUNK_BYTES, &mut contents, &mut progress);
             assert_eq!(ended.unwrap_err().raw_os_error(), Some(Errno::EINTR.0));
         }
         std::fs::remove_file(&path).unwrap();
