@@ -265,7 +265,7 @@ fn common(fleet: &FleetReport, slow: &[&HostRun]) -> String {
 fn of_hosts(fleet: &FleetReport) -> Vec<Finding> {
     let mut all: Vec<(&Finding, Vec<&HostRun>)> = Vec::new();
     for (run, _) in fleet.counted() {
-        for finding in run.report.iter().flat_map(|report| &report.findings) {
+        for finding in run.rounds().flat_map(|report| &report.findings) {
             let is_same = |(known, _): &&mut (&Finding, Vec<&HostRun>)| {
                 known.code == finding.code && known.option == finding.option
             };

@@ -2,7 +2,8 @@
 //!
 //! Invariant: a host without a report has none, and not zeros.
 
-use fiord_stats::{DirectionStats, Latency};
+use fiord_report::RunReport;
+use fiord_stats::{DirectionStats, Latency, Summary};
 
 use crate::run::HostRun;
 
@@ -27,18 +28,43 @@ impl Member {
     /// Of a host; `None` without a report.
     pub fn of(run: &HostRun) -> Option<Member> {
         run.report.as_ref()?;
-        Some(Member::of_all([run]))
+        Some(Member::of_all(&[run]))
     }
 
-    /// Of hosts as one: the sum of their rates, and the latencies of all their I/Os.
-    pub(crate) fn of_all<'r>(runs: impl IntoIterator<Item = &'r HostRun>) -> Member {
+    /// Of hosts as one, the median of the rounds that all have.
+    pub(crate) fn of_all(runs: &[&HostRun]) -> Member {
+        let rounds = runs.iter().map(|run| run.rounds().count()).min().unwrap_or(0);
+        let of_round = |round| Member::of_round(runs.iter().filter_map(|run| run.rounds().nth(round)));
+        Member::median(&(0..rounds).map(of_round).collect::<Vec<_>>())
+    }
+
+    /// Of rounds: the median of each figure, the longest latency and all failed I/Os.
+    fn median(rounds: &[Member]) -> Member {
+        let median = |of: &dyn Fn(&Member) -> f64| {
+            Summary::of(&rounds.iter().map(of).collect::<Vec<_>>()).map_or(0.0, |summary| summary.median)
+        };
+        let percentiles: Option<Vec<[u64; 3]>> = rounds.iter().map(|round| round.percentiles_ns).collect();
+        let percentiles_ns = percentiles.filter(|all| !all.is_empty()).map(|_| {
+            [0, 1, 2].map(|at| median(&|round| round.percentiles_ns.map_or(0.0, |all| all[at] as f64)) as u64)
+        });
+        Member {
+            iops: median(&|round| round.iops),
+            bytes_per_s: median(&|round| round.bytes_per_s),
+            mean_ns: median(&|round| round.mean_ns),
+            percentiles_ns,
+            max_ns: rounds.iter().map(|round| round.max_ns).max().unwrap_or(0),
+            errors: rounds.iter().map(|round| round.errors).sum(),
+        }
+    }
+
+    /// Of hosts as one in a round: the sum of their rates, and the latencies of all their I/Os.
+    pub(crate) fn of_round<'r>(reports: impl IntoIterator<Item = &'r RunReport>) -> Member {
         let (mut all, mut of_all) = (DirectionStats::default(), Member::default());
-        for run in runs {
-            let Some(Done(done)) = Done::of(run, None) else { continue };
+        for report in reports {
+            let Done(done) = Done::of(report, None);
             of_all.iops += per_second(&done, done.ios);
             of_all.bytes_per_s += per_second(&done, done.bytes);
-            let jobs = run.report.iter().flat_map(|report| &report.jobs);
-            of_all.errors += jobs.map(|job| job.stats.errors_total).sum::<u64>();
+            of_all.errors += report.jobs.iter().map(|job| job.stats.errors_total).sum::<u64>();
             all.merge(&done);
         }
         let latency = latency(&all);
@@ -62,15 +88,15 @@ impl Member {
 pub struct Done(DirectionStats);
 
 impl Done {
-    /// In the direction of this number; `None`: in all. Nothing without a report.
-    pub fn of(run: &HostRun, direction: Option<usize>) -> Option<Done> {
+    /// In the direction of this number; `None`: in all.
+    pub fn of(report: &RunReport, direction: Option<usize>) -> Done {
         let mut all = DirectionStats::default();
-        for job in &run.report.as_ref()?.jobs {
+        for job in &report.jobs {
             let directions = job.stats.directions.iter().enumerate();
             let wanted = directions.filter(|(number, _)| direction.is_none_or(|wanted| wanted == *number));
             wanted.for_each(|(_, done)| all.merge(done));
         }
-        Some(Done(all))
+        Done(all)
     }
 
     /// Whether there were no I/Os.

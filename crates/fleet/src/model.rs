@@ -2,7 +2,7 @@
 //!
 //! Invariant: every format is written from it.
 
-use fiord_report::{Finding, JobReport};
+use fiord_report::{Finding, JobReport, RepeatedFigure};
 
 use crate::member::Member;
 use crate::order::Order;
@@ -69,6 +69,8 @@ pub struct FleetReport {
     pub window: Option<CommonWindow>,
     /// How they started; `None` if they did not start together, or did not tell.
     pub starts: Option<Starts>,
+    /// The figures of each round, of each host (all its jobs as one) and then of its jobs; empty if there was one.
+    pub repeats: Vec<RepeatedFigure>,
     /// Hosts that are far from the others: by throughput, then by latency, the worst first.
     pub outliers: Vec<Outlier>,
     /// What a reader has to know, the worst first.

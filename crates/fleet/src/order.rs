@@ -10,6 +10,8 @@ pub enum Order {
     Together,
     /// Each alone, one after another.
     Alone,
+    /// Each alone, one after another, in several rounds.
+    Interleaved,
 }
 
 impl Order {
@@ -18,6 +20,15 @@ impl Order {
         match self {
             Order::Together => "together",
             Order::Alone => "alone",
+            Order::Interleaved => "interleaved",
+        }
+    }
+
+    /// How often each host runs.
+    pub fn rounds(self) -> usize {
+        match self {
+            Order::Together | Order::Alone => 1,
+            Order::Interleaved => 3,
         }
     }
 }

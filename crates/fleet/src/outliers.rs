@@ -3,6 +3,8 @@
 //! Invariant: an outlier is both beyond what the others' spread explains and more than 5 % from their median, and there are none
 //! among fewer than five.
 
+use crate::member::Member;
+
 /// Fewer hosts than this have no outlier: a median of four says little of one of them.
 pub const HOSTS_MIN: usize = 5;
 
@@ -31,6 +33,20 @@ impl Measure {
             Measure::Iops => "iops",
             Measure::P99 => "p99_ns",
         }
+    }
+
+    /// The figure of a host; `None` if it has none.
+    pub(crate) fn of(self, member: &Member) -> Option<f64> {
+        match self {
+            Measure::Iops => Some(member.iops),
+            Measure::P99 => member.p99_ns().map(|ns| ns as f64),
+        }
+    }
+
+    /// Whether a value is so much worse than the median that it may be one of an outlier.
+    pub(crate) fn is_off(self, value: f64, median: f64) -> bool {
+        let worse = self.worse_by(value, median);
+        worse > OFF_MIN * median && worse > 0.0
     }
 
     /// How much worse than the median a value is.
@@ -82,7 +98,7 @@ pub fn outliers(measure: Measure, values: &[(usize, f64)]) -> Vec<Outlier> {
     let of = |(host, value): &(usize, f64)| {
         let worse = measure.worse_by(*value, median);
         let z = if mad > 0.0 { MAD_PER_SIGMA * worse / mad } else { f64::INFINITY };
-        let is_one = worse > OFF_MIN * median && worse > 0.0 && z > Z_MIN;
+        let is_one = measure.is_off(*value, median) && z > Z_MIN;
         is_one.then_some(Outlier { host: *host, measure, value: *value, median, z })
     };
     let mut found: Vec<Outlier> = values.iter().filter_map(of).collect();

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use fiord_report::JobReport;
+use fiord_report::{JobReport, RepeatedFigure};
 
 use crate::findings;
 use crate::member::Member;
 use crate::model::{ALL_CLIENTS, FleetReport, FleetSettings, Group, Starts};
 use crate::order::Order;
-use crate::outliers::{self, Measure};
+use crate::outliers::{self, Measure, Outlier};
 use crate::run::{HostRun, StageStart};
 use crate::start;
 use crate::window::{CommonWindow, Series};
@@ -23,9 +23,16 @@ impl FleetReport {
         let counted = || hosts.iter().filter(|run| run.is_counted());
         let jobs = counted().filter_map(|run| run.report.as_ref()).flat_map(|report| &report.jobs);
         let all = merged(jobs);
-        let mut outliers = outliers::outliers(Measure::Iops, &values(&members, |member| Some(member.iops)));
-        let p99 = |member: &Member| member.p99_ns().map(|ns| ns as f64);
-        outliers.extend(outliers::outliers(Measure::P99, &values(&members, p99)));
+        let far = |measure: Measure| {
+            let far = outliers::outliers(measure, &values(&members, |member| measure.of(member)));
+            let is_off = |report, median| {
+                measure.of(&Member::of_round([report])).is_some_and(|value| measure.is_off(value, median))
+            };
+            // Slow in one round is not a slow host.
+            let is_so = |each: &Outlier| hosts[each.host].rounds().all(|report| is_off(report, each.median));
+            far.into_iter().filter(is_so).collect::<Vec<_>>()
+        };
+        let outliers: Vec<Outlier> = [Measure::Iops, Measure::P99].into_iter().flat_map(far).collect();
         let (window, starts) = match settings.order {
             Order::Together => {
                 // A sum over those alone that told when would not be one over all.
@@ -35,12 +42,22 @@ impl FleetReport {
                 let accepted_ns = settings.start_within_ns.unwrap_or(start::accepted_skew_ns(run_ns));
                 (window, Starts::of(counted(), accepted_ns))
             }
-            Order::Alone => (None, None),
+            Order::Alone | Order::Interleaved => (None, None),
         };
         let groups = groups(counted(), settings.group_by);
-        let findings = Vec::new();
-        let mut fleet =
-            FleetReport { settings, hosts, members, all, groups, window, starts, outliers, findings };
+        let (findings, repeats) = (Vec::new(), counted().flat_map(repeats).collect());
+        let mut fleet = FleetReport {
+            settings,
+            hosts,
+            members,
+            all,
+            groups,
+            window,
+            starts,
+            repeats,
+            outliers,
+            findings,
+        };
         fleet.findings = findings::of(&fleet);
         fleet
     }
@@ -57,9 +74,32 @@ fn groups<'r>(runs: impl Iterator<Item = &'r HostRun>, key: Option<&str>) -> Vec
     let group = |(value, runs): (String, Vec<&HostRun>)| Group {
         value,
         hosts: runs.len(),
-        figures: Member::of_all(runs),
+        figures: Member::of_all(&runs),
     };
     by_value.into_iter().map(group).collect()
+}
+
+/// The figures of a host's rounds: of all its jobs as one, then of each; none of a single round.
+fn repeats(run: &HostRun) -> Vec<RepeatedFigure> {
+    let name = &run.host.name;
+    let members: Vec<Member> = run.rounds().map(|report| Member::of_round([report])).collect();
+    if members.len() < 2 {
+        return Vec::new();
+    }
+    let figure = |figure: &str, title: &str, of: fn(&Member) -> Option<f64>| {
+        let runs = members.iter().map(of).collect::<Option<Vec<f64>>>()?;
+        let (subject, figure, title) = (name.clone(), figure.to_string(), title.to_string());
+        Some(RepeatedFigure { subject, figure, title, runs, left_out: 0 })
+    };
+    let own = [
+        figure("iops", "IOPS", |member| Some(member.iops)),
+        figure("mean_ns", "MEAN", |member| Some(member.mean_ns)),
+        figure("p99_ns", "P99", |member| Measure::P99.of(member)),
+    ];
+    let of_jobs = run.report.iter().flat_map(|report| &report.repeats);
+    let named =
+        |one: &RepeatedFigure| RepeatedFigure { subject: format!("{name}: {}", one.subject), ..one.clone() };
+    own.into_iter().flatten().chain(of_jobs.map(named)).collect()
 }
 
 /// A figure of each host that has it, with the host's place in the list.
@@ -141,5 +181,43 @@ mod tests {
         let together = FleetReport::of(runs(), FleetSettings::default());
         assert_eq!(together.window.map(|window| window.length_ns), Some(0));
         assert_eq!(together.starts.map(|starts| starts.skew_ns), Some(5_000_000_000));
+    }
+    /// Hosts whose runs of three rounds took so long, in hundreds of milliseconds.
+    fn in_rounds(runtimes: &[[u64; 3]]) -> FleetReport {
+        let of = |(number, runtimes): (usize, &[u64; 3])| {
+            let round = |tenths: u64| host(number as u32, 0, vec![job(&[1000 * tenths; 100], 100 * tenths)]);
+            let mut run = round(runtimes[0]);
+            runtimes[1..]
+                .iter()
+                .enumerate()
+                .for_each(|(at, next)| run.add_round(round(*next), at + 2, false));
+            run
+        };
+        let settings = FleetSettings { order: Order::Interleaved, ..FleetSettings::default() };
+        FleetReport::of(runtimes.iter().enumerate().map(of).collect(), settings)
+    }
+
+    #[test]
+    fn a_host_that_ran_in_rounds_has_their_median_and_their_spread() {
+        let fleet = in_rounds(&[[10, 20, 5], [10, 10, 10]]);
+        let figures = |at: usize| {
+            let member = fleet.members[at].as_ref().unwrap();
+            (member.iops, member.mean_ns as u64, member.max_ns)
+        };
+        assert_eq!([figures(0), figures(1)], [(100.0, 10_000, 20_000), (100.0, 10_000, 10_000)]);
+        let named: Vec<(&str, &str, &[f64])> =
+            fleet.repeats.iter().map(|one| (&*one.subject, &*one.figure, &*one.runs)).collect();
+        assert_eq!(named[0], ("db1", "iops", &[100.0, 50.0, 200.0][..]));
+        assert_eq!(named.len(), 6);
+        assert_eq!((fleet.window, fleet.starts), (None, None));
+        let groups = groups(fleet.hosts.iter(), Some("kernel"));
+        assert_eq!((groups[0].hosts, groups[0].figures.iops), (2, 200.0), "150 and 300 in the other rounds");
+    }
+
+    #[test]
+    fn a_host_that_is_slow_in_every_round_is_an_outlier_and_one_that_recovers_is_not() {
+        let fleet = in_rounds(&[[10; 3], [10; 3], [10; 3], [10; 3], [20; 3], [20, 20, 10]]);
+        let hosts: Vec<usize> = fleet.outliers.iter().map(|outlier| outlier.host).collect();
+        assert_eq!(hosts, [4, 4], "by both figures");
     }
 }

@@ -146,8 +146,10 @@ pub struct HostRun {
     pub clock: Option<ClockFit>,
     /// Its machine; `None` if it never told.
     pub facts: Option<HostFacts>,
-    /// Its report: whole unless its fate says otherwise.
+    /// Its report: whole unless its fate says otherwise. Of several rounds that of the last.
     pub report: Option<RunReport>,
+    /// Its reports of earlier rounds, in their order.
+    pub earlier: Vec<RunReport>,
     /// Its logs.
     pub logs: HostLogs,
 }
@@ -157,5 +159,63 @@ impl HostRun {
     pub fn is_counted(&self) -> bool {
         let is_whole = matches!(self.fate, Fate::Complete | Fate::Failed { .. } | Fate::Stopped);
         is_whole && self.report.is_some()
+    }
+
+    /// Its reports of all rounds, in their order.
+    pub fn rounds(&self) -> impl Iterator<Item = &RunReport> {
+        self.earlier.iter().chain(&self.report)
+    }
+
+    /// What became of it in another round, from 1. One that is in no sum after a round is in none after the next.
+    pub fn add_round(&mut self, next: HostRun, round: usize, is_interrupted: bool) {
+        if !self.is_counted() {
+            return;
+        }
+        match next.fate {
+            // A part of a round is not like the others.
+            Fate::Stopped => self.fate = Fate::Stopped,
+            Fate::Missing { .. } if is_interrupted => self.fate = Fate::Stopped,
+            Fate::Missing { cause } => self.fate = Fate::Failed { cause: format!("round {round}: {cause}") },
+            Fate::Complete | Fate::Failed { .. } | Fate::Lost { .. } => {
+                let mut earlier = std::mem::take(&mut self.earlier);
+                earlier.extend(self.report.take());
+                *self = HostRun { earlier, ..next };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{host, job};
+
+    fn after(next: Fate, is_interrupted: bool) -> (Fate, usize, bool) {
+        let of = |fate| HostRun { fate, ..host(0, 0, vec![job(&[1000; 10], 1000)]) };
+        let mut run = of(Fate::Complete);
+        run.add_round(of(next), 2, is_interrupted);
+        (run.fate.clone(), run.rounds().count(), run.is_counted())
+    }
+
+    #[test]
+    fn a_round_is_added_unless_it_was_not_run_to_its_end() {
+        assert_eq!(after(Fate::Complete, false), (Fate::Complete, 2, true));
+        assert_eq!(after(Fate::Complete, true), (Fate::Complete, 2, true));
+        let failed = Fate::Failed { cause: "no space".to_string() };
+        assert_eq!(after(failed.clone(), false), (failed, 2, true));
+        assert_eq!(after(Fate::Stopped, true), (Fate::Stopped, 1, true));
+        let missing = |cause: &str| Fate::Missing { cause: cause.to_string() };
+        assert_eq!(after(missing("stopped"), true), (Fate::Stopped, 1, true));
+        let failed = Fate::Failed { cause: "round 2: no answer".to_string() };
+        assert_eq!(after(missing("no answer"), false), (failed, 1, true));
+        let lost = Fate::Lost { at_ms: 7, cause: "cut".to_string() };
+        assert!(!after(lost, false).2);
+    }
+
+    #[test]
+    fn a_host_that_missed_a_round_is_in_no_later_one() {
+        let mut run = HostRun { fate: Fate::Missing { cause: "gone".to_string() }, ..HostRun::default() };
+        run.add_round(host(0, 0, vec![job(&[1000; 10], 1000)]), 2, false);
+        assert_eq!((run.rounds().count(), run.is_counted()), (0, false));
     }
 }

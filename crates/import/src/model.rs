@@ -231,13 +231,18 @@ impl Report {
     /// The report with the jobs of one host alone; `None` if it has none of it.
     pub fn of_host(mut self, host: &str) -> Option<Report> {
         self.jobs.retain(|job| job.host.as_deref() == Some(host));
+        let prefix = format!("{host}: ");
+        let own = |one: RepeatedFigures| {
+            Some(RepeatedFigures { of: one.of.strip_prefix(&prefix)?.to_string(), ..one })
+        };
+        let repeats = self.repeats.into_iter().filter_map(own).collect();
         let hosts = vec![host.to_string()];
         // What was observed of all hosts is not that of one.
         (!self.jobs.is_empty()).then(|| Report {
             hosts,
             all_hosts: None,
             windows: Vec::new(),
-            repeats: Vec::new(),
+            repeats,
             energy: Vec::new(),
             ..self
         })

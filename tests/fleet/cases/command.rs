@@ -132,6 +132,71 @@ fn a_target_that_two_hosts_would_write_is_refused_unless_it_is_meant() {
 }
 
 #[test]
+fn hosts_that_take_turns_in_three_rounds_have_medians_and_repeats_to_compare() {
+    needs!("sh" of "dash");
+    let fleet = Fleet::new(&["a", "b"]).unwrap();
+    let fiord = |words: &str| {
+        let mut command = Command::new(fleet.fiord());
+        command.args(words.split_whitespace());
+        fleet.placed(&mut command);
+        command.output().unwrap()
+    };
+    let file = "[job]\nioengine=null\nrw=randread\nsize=64m\nexec_prerun=echo $hostname >>turns\n";
+    fleet.directory.write("j.fio", file).unwrap();
+    let hosts = fleet.directory.join("hosts").display().to_string();
+    let ran = fiord(&format!("j.fio --via={{agent}} --order=interleaved --hosts={hosts}"));
+    assert_eq!((ran.status.code(), text(&ran.stderr)), (Some(0), String::new()));
+    assert_eq!(fleet.directory.read("turns").split_whitespace().collect::<String>(), "ababab");
+    let said = text(&ran.stdout);
+    assert!(said.contains("  each ran alone, in 3 of 3 rounds; rows are medians"), "{said}");
+    assert!(said.contains("\n  3 runs of each; ±"), "{said}");
+    let whole = report(&fiord("show last --json")).unwrap();
+    assert_eq!(
+        (fates(&whole), &whole["fleet"]["order"]),
+        (vec!["complete".to_string(); 2], &"interleaved".into())
+    );
+    let repeats = whole["repeats"].as_array().unwrap();
+    let runs = |of: &str, figure: &str| {
+        let found = repeats.iter().find(|one| one["of"] == of && one["figure"] == figure).unwrap();
+        found["runs"].as_array().unwrap().clone()
+    };
+    assert_eq!([runs("a", "iops").len(), runs("b: job, read", "p99_ns").len()], [3, 3]);
+    let row = whole["fleet"]["hosts"][1]["iops"].as_f64().unwrap();
+    assert!(runs("b", "iops").iter().any(|run| (run.as_f64().unwrap() - row).abs() <= 1.0), "{row} {whole}");
+    let compared = text(&fiord("compare last@a last@b").stdout);
+    assert!(compared.contains("3 runs"), "{compared}");
+    assert!(fleet.all_leave());
+}
+
+#[test]
+fn a_round_that_a_host_misses_is_the_last() {
+    needs!("sh" of "dash");
+    let fleet = Fleet::new(&["a", "b"]).unwrap();
+    // Its agent does not start any more once a second round has begun.
+    let file = "[job]\nioengine=null\nrw=read\nsize=1m\n\
+                exec_prerun=test -e ran-$hostname && touch refuse || touch ran-$hostname\n";
+    fleet.directory.write("j.fio", file).unwrap();
+    let agent = fleet.fiord().display().to_string();
+    let gone = format!("#!/bin/sh\ntest -e refuse && {{ echo refused >&2; exit 3; }}\nexec {agent} agent\n");
+    let path = fleet.directory.write("sometimes", &gone).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let hosts = format!("[a]\nagent={agent}\n[b]\nagent={}\n", path.display());
+    fleet.directory.write("hosts", &hosts).unwrap();
+    let output = fleet.run("j.fio --via={agent} --order=interleaved").unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("b: failed: round 3: ") && said.contains("refused"), "{said}");
+    let report = report(&output).unwrap();
+    assert_eq!(fates(&report), ["complete", "failed"]);
+    let runs = |of: &str| {
+        let repeats = report["repeats"].as_array().unwrap();
+        repeats.iter().find(|one| one["of"] == of).unwrap()["runs"].as_array().unwrap().len()
+    };
+    assert_eq!([runs("a"), runs("b")], [3, 2]);
+    assert!(fleet.all_leave());
+}
+
+#[test]
 fn a_host_that_is_missing_ends_it_unless_it_is_allowed() {
     needs!("sh" of "dash");
     let fleet = Fleet::new(&["a", "b"]).unwrap();

@@ -48,6 +48,7 @@ impl Fleet {
     /// Runs a command in the directory, with its state there.
     pub fn placed(&self, command: &mut Command) {
         command.current_dir(self.directory.path()).env("XDG_STATE_HOME", self.directory.join("state"));
+        command.env("XDG_CACHE_HOME", self.directory.join("cache"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     }
 

@@ -17,6 +17,7 @@ use fiord_remote::launch::{self, Launcher};
 use fiord_remote::{Finished, Job, slurm};
 use fiord_report::path::shown;
 use fiord_report::{Format, RunReport, TerseVersion};
+use fiord_session::run::repeats;
 use fiord_store::{Conclusion, Headline};
 use fiord_sys::clock;
 use fiord_wire::controller::Remote;
@@ -123,11 +124,39 @@ impl OnHosts<'_> {
     /// What is wrong with the list of hosts, or with how they are reached: nothing was started.
     pub fn run(&self) -> Result<Outcome, Vec<String>> {
         let hosts = self.hosts()?;
-        let job = self.job(&hosts).map_err(|why| vec![format!("fiord: {why}\n")])?;
-        let mut line = Progress::of(&hosts);
-        let finished = fiord_remote::run(job, &mut |controller, said| line.show(controller, said));
-        line.clear();
-        Ok(self.outcome(hosts, &finished))
+        let order = self.order();
+        let (mut runs, mut errors, mut round) = (Vec::new(), Vec::new(), 1);
+        loop {
+            let job = self.job(&hosts, round).map_err(|why| vec![format!("fiord: {why}\n")])?;
+            let mut line = Progress::of(&hosts);
+            let finished = fiord_remote::run(job, &mut |controller, said| line.show(controller, said));
+            line.clear();
+            errors.extend(grouped_problems(finished.controller.remotes()));
+            let of_round = hosts.iter().zip(finished.controller.remotes()).zip(&finished.logs);
+            let of_round = of_round.map(|((host, remote), logs)| of(host.clone(), remote, logs));
+            if round == 1 {
+                runs = of_round.collect();
+            } else {
+                let is_interrupted = finished.signal.is_some();
+                runs.iter_mut().zip(of_round).for_each(|(run, next): (&mut HostRun, _)| {
+                    run.add_round(next, round, is_interrupted);
+                });
+            }
+            let status = self.status(&finished, &runs);
+            if round == order.rounds() || status != status::SUCCESS {
+                runs.iter_mut().filter(|_| order.rounds() > 1).for_each(add_repeats);
+                return Ok(self.outcome(runs, status, errors));
+            }
+            round += 1;
+        }
+    }
+
+    fn order(&self) -> Order {
+        match self.options.order {
+            HostOrder::Together => Order::Together,
+            HostOrder::Alone => Order::Alone,
+            HostOrder::Interleaved => Order::Interleaved,
+        }
     }
 
     fn hosts(&self) -> Result<Vec<Host>, Vec<String>> {
@@ -139,7 +168,7 @@ impl OnHosts<'_> {
         fiord_fleet::hosts::read(&list.0, place, &self.environment).map_err(lines)
     }
 
-    fn job(&self, hosts: &[Host]) -> Result<Job, String> {
+    fn job(&self, hosts: &[Host], round: usize) -> Result<Job, String> {
         let options = self.options;
         let via = options.via.as_ref().map_or_else(|| "ssh".to_string(), |via| shown(&via.0));
         let sends = hosts.iter().any(|host| Launcher::sends_program(host.via.as_deref().unwrap_or(&via)));
@@ -176,14 +205,15 @@ impl OnHosts<'_> {
         Ok(Job {
             hosts: hosts.iter().map(of).collect::<Result<_, _>>()?,
             settings: ControllerSettings {
-                allow_missing: options.allow_missing as usize,
+                // Those that miss a later round do not keep the others from it.
+                allow_missing: if round > 1 { hosts.len() } else { options.allow_missing as usize },
                 connect_ns: i64::try_from(options.connect_timeout.us.saturating_mul(1000))
                     .unwrap_or(i64::MAX),
                 layout_ns: options
                     .layout_timeout
                     .as_ref()
                     .map(|time| i64::try_from(time.us.saturating_mul(1000)).unwrap_or(i64::MAX)),
-                is_one_by_one: options.order == HostOrder::Alone,
+                is_one_by_one: options.order != HostOrder::Together,
                 only_facts: false,
                 may_share: options.shared.0,
             },
@@ -192,34 +222,37 @@ impl OnHosts<'_> {
         })
     }
 
-    fn outcome(&self, hosts: Vec<Host>, finished: &Finished) -> Outcome {
+    /// The exit status after these rounds.
+    fn status(&self, finished: &Finished, runs: &[HostRun]) -> u8 {
+        let has_figures = runs.iter().any(HostRun::is_counted);
+        let fates = runs.iter().map(|run| &run.fate);
+        let status = status_of(finished, fates, self.options.allow_missing, has_figures);
+        let lacks_logs = runs.iter().any(|run| run.is_counted() && !run.logs.incomplete.is_empty());
+        if status == status::SUCCESS && lacks_logs { status::FAILED } else { status }
+    }
+
+    fn outcome(&self, runs: Vec<HostRun>, status: u8, mut errors: Vec<String>) -> Outcome {
         let options = self.options;
-        let mut errors = grouped_problems(finished.controller.remotes());
-        let runs: Vec<HostRun> = hosts
-            .into_iter()
-            .zip(finished.controller.remotes())
-            .zip(&finished.logs)
-            .map(|((host, remote), logs)| of(host, remote, logs))
-            .collect();
         errors.extend(lines_of_fates(runs.iter().map(|run| (&run.host, &run.fate))));
         let incomplete =
             |run: &HostRun| Some(format!("fiord: {}: {}\n", run.host.name, run.logs.sentence()?));
         errors.extend(runs.iter().filter_map(incomplete));
-        let order = if options.order == HostOrder::Alone { Order::Alone } else { Order::Together };
         let settings = FleetSettings {
-            order,
+            order: self.order(),
             shared: options.shared.0,
             allow_missing: options.allow_missing,
             group_by: options.group_by.map(|by| by.word()),
             start_within_ns: options.start_within.as_ref().map(|time| time.us.saturating_mul(1000)),
         };
-        let has_figures = runs.iter().any(HostRun::is_counted);
-        let status =
-            status_of(finished, runs.iter().map(|run| &run.fate), options.allow_missing, has_figures);
-        let lacks_logs = runs.iter().any(|run| run.is_counted() && !run.logs.incomplete.is_empty());
-        let status = if status == status::SUCCESS && lacks_logs { status::FAILED } else { status };
         Outcome { fleet: FleetReport::of(runs, settings), status, errors }
     }
+}
+
+/// The figures of a host's jobs in all of its rounds, in the report of the last.
+fn add_repeats(run: &mut HostRun) {
+    let mut figures = Vec::new();
+    run.rounds().for_each(|report| repeats::add_run(&mut figures, report));
+    run.report.iter_mut().for_each(|report| report.repeats = std::mem::take(&mut figures));
 }
 
 /// A run on hosts as the history has it.
@@ -243,5 +276,6 @@ fn of(host: Host, remote: &Remote, logs: &HostLogs) -> HostRun {
         facts: remote.facts().cloned(),
         report,
         logs,
+        earlier: Vec::new(),
     }
 }

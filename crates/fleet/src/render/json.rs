@@ -4,6 +4,7 @@
 
 use fiord_report::json::clients::{self, Client};
 use fiord_report::json::{Detail, Writer, findings};
+use fiord_report::repeats;
 use fiord_report::table::Cell;
 use fiord_stats::job::DIRECTIONS;
 
@@ -29,6 +30,9 @@ pub(super) fn document(fleet: &FleetReport, detail: Detail) -> String {
         clients::write(json, &clients, all, detail);
         if !fleet.findings.is_empty() {
             findings::write(json, &fleet.findings);
+        }
+        if !fleet.repeats.is_empty() {
+            repeats::table(&fleet.repeats).write_json(json, "repeats");
         }
         json.object("fleet", |json| own(json, fleet));
         let version = clients.last().and_then(|client| client.report.fiord_version.as_ref());

@@ -71,24 +71,31 @@ pub(super) fn row(name: String, started: Cell, member: Option<&Member>, fate: &s
     ]
 }
 
-/// For people: the worst first, then the spread of each column; at most `width` columns of a terminal wide.
-pub(super) fn text(fleet: &FleetReport, width: usize) -> String {
-    let all = table(fleet);
+/// The hosts that people are shown, by their places in the list, the worst first.
+pub(super) fn shown(fleet: &FleetReport) -> Vec<usize> {
     let order = worst_first(fleet);
+    match order.len() {
+        count if count > ROWS_MAX => {
+            let best = order.last().copied();
+            order.iter().copied().take(WORST).chain(order.get(count / 2).copied()).chain(best).collect()
+        }
+        _ => order,
+    }
+}
+
+/// For people: these hosts, then the spread of each column; at most `width` columns of a terminal wide.
+pub(super) fn text(fleet: &FleetReport, rows: &[usize], width: usize) -> String {
+    let all = table(fleet);
     let mut keys = SHOWN.to_vec();
+    if fleet.settings.order.rounds() > 1 {
+        keys.retain(|key| *key != "start_ns");
+    }
     if fleet.members.iter().flatten().any(|member| member.errors > 0) {
         keys.push("errors");
     }
     if fleet.hosts.iter().any(|run| run.fate != crate::Fate::Complete) {
         keys.push("fate");
     }
-    let rows: Vec<usize> = match order.len() {
-        count if count > ROWS_MAX => {
-            let best = order.last().copied();
-            order.iter().copied().take(WORST).chain(order.get(count / 2).copied()).chain(best).collect()
-        }
-        _ => order,
-    };
     let mut shown =
         Table { columns: all.columns.clone(), rows: rows.iter().map(|row| all.rows[*row].clone()).collect() };
     if fleet.counted().count() > 2 {

@@ -2,6 +2,7 @@
 //!
 //! Invariant: shapes are those of fio 3.42's client mode; what fio does not have comes after them.
 
+use fiord_report::RepeatedFigure;
 use serde_json::Value;
 
 use super::*;
@@ -230,4 +231,39 @@ fn what_is_printed_is_read_back_with_its_hosts() {
         let expected: &[&str] = if format == Format::Terse { &[] } else { &["db1", "db2", "db3"] };
         assert_eq!(report.hosts, expected, "{format:?}");
     }
+}
+
+#[test]
+fn rounds_are_shown_as_medians_and_repeats_that_are_read_back_for_each_host() {
+    let subject = || "a, read".to_string();
+    let of = |mut run: HostRun| {
+        run.add_round(run.clone(), 2, false);
+        run.add_round(HostRun { earlier: Vec::new(), ..run.clone() }, 3, false);
+        let own =
+            RepeatedFigure { subject: subject(), figure: "iops".to_string(), ..RepeatedFigure::default() };
+        run.report.as_mut().unwrap().repeats = vec![RepeatedFigure { runs: vec![1.0, 2.0, 3.0], ..own }];
+        run.host.port = None;
+        run
+    };
+    let settings = FleetSettings { order: crate::Order::Interleaved, ..FleetSettings::default() };
+    let fleet = FleetReport::of(hosts(2).into_iter().map(of).collect(), settings);
+    let text = render(&fleet, &[Format::Normal], TerseVersion::V3);
+    let expected = "\nHosts:\n\
+                    \x20 each ran alone, in 3 of 3 rounds; rows are medians, reports and sums of the last round\n\
+                    \x20 read: as fio adds: 201 IOPS, 804KiB/s\n\
+                    \x20 host  IOPS     B/s  mean  p50  p99  p99.9  max\n\
+                    \x20 db1    100  400KiB   1us  1us  1us    1us  1us\n\
+                    \x20 db2    101  404KiB   2us  2us  2us    2us  2us\n\
+                    \x20 3 runs of each; ± is half of the 95 % confidence interval of the mean\n";
+    assert!(text.contains(expected) && !text.contains("a, read"), "{text}");
+    let document = render(&fleet, &[Format::Json], TerseVersion::V3);
+    let values: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(values["fleet"]["order"], "interleaved");
+    assert_eq!(values["repeats"][0]["runs"].as_array().unwrap().len(), 3);
+    let report = fiord_import::read(&document).unwrap().remove(0);
+    let one = report.of_host("db2").unwrap();
+    assert_eq!(
+        one.repeats.iter().map(|one| (one.of.clone(), one.runs.len())).collect::<Vec<_>>(),
+        [(subject(), 3)]
+    );
 }

@@ -6,7 +6,8 @@ use std::fmt::Write;
 
 use fiord_report::normal::{blocks_alone, findings_alone, normal as normal_of};
 use fiord_report::number::Units;
-use fiord_report::{RunReport, Show};
+use fiord_report::repeats::{self, Reported};
+use fiord_report::{RepeatedFigure, RunReport, Show};
 use fiord_stats::job::DIRECTIONS;
 
 use super::all_clients::all_clients;
@@ -23,7 +24,8 @@ pub(super) fn normal(fleet: &FleetReport) -> String {
     let mut out = String::new();
     for (run, _) in fleet.counted() {
         // What is said of the hosts' runs stands at the end, once for all.
-        let own = run.report.clone().map(|report| RunReport { findings: Vec::new(), ..report });
+        let without = |report| RunReport { findings: Vec::new(), repeats: Vec::new(), ..report };
+        let own = run.report.clone().map(without);
         if let Some(report) = own {
             let _ = write!(out, "<{}> {}", run.host.name, normal_of(&report));
         }
@@ -32,11 +34,16 @@ pub(super) fn normal(fleet: &FleetReport) -> String {
         out += &blocks_alone(&all);
     }
     out += "\nHosts:\n";
-    for sentence in [started(fleet.starts), together(fleet), finished(fleet)].into_iter().flatten() {
+    let sentences = [started(fleet.starts), together(fleet), finished(fleet), in_rounds(fleet)];
+    for sentence in sentences.into_iter().flatten() {
         let _ = writeln!(out, "  {sentence}");
     }
     totals(&mut out, fleet);
-    for line in table::text(fleet, WIDTH - 2).lines() {
+    let shown = table::shown(fleet);
+    let named = |one: &&RepeatedFigure| shown.iter().any(|at| fleet.hosts[*at].host.name == one.subject);
+    let repeats: Vec<RepeatedFigure> = fleet.repeats.iter().filter(named).cloned().collect();
+    let repeats = repeats::text(&repeats, Reported::All, WIDTH - 2);
+    for line in table::text(fleet, &shown, WIDTH - 2).lines().chain(repeats.lines()) {
         let _ = writeln!(out, "  {line}");
     }
     for run in fleet.hosts.iter().filter(|run| !run.is_counted()) {
@@ -77,6 +84,17 @@ pub fn together(fleet: &FleetReport) -> Option<String> {
         window.length_ns as f64 / 1e9,
         window.share() * 100.0
     ))
+}
+
+/// What the figures are of, if hosts ran in rounds.
+fn in_rounds(fleet: &FleetReport) -> Option<String> {
+    let rounds = fleet.hosts.iter().map(|run| run.rounds().count()).max()?;
+    (fleet.settings.order.rounds() > 1).then(|| {
+        format!(
+            "each ran alone, in {rounds} of {} rounds; rows are medians, reports and sums of the last round",
+            fleet.settings.order.rounds()
+        )
+    })
 }
 
 /// When the first and the last were done, if that differs by more than a hundredth of the run.

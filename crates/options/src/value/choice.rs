@@ -166,6 +166,8 @@ choices! {
         Together = "together",
         /// Each alone, one after another.
         Alone = "alone",
+        /// Each alone, one after another, in three rounds: what changes over time is shared by all.
+        Interleaved = "interleaved",
     }
 
     /// Unit that bandwidth is reported in.

@@ -17,7 +17,7 @@ mod latency_marks;
 pub mod logs;
 mod meters;
 mod recording;
-mod repeats;
+pub mod repeats;
 pub mod self_cost;
 pub mod traces;
 mod trust;

@@ -7,7 +7,7 @@ use fiord_stats::job::DIRECTIONS;
 use fiord_stats::steady::steady_from;
 
 /// Adds the figures of another run to those of the runs before it: of each job in each direction.
-pub(super) fn add_run(figures: &mut Vec<RepeatedFigure>, report: &RunReport) {
+pub fn add_run(figures: &mut Vec<RepeatedFigure>, report: &RunReport) {
     for job in &report.jobs {
         for (direction, stats) in
             DIRECTIONS.iter().zip(&job.stats.directions).filter(|(_, stats)| stats.ios > 0)
