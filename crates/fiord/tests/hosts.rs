@@ -1,7 +1,7 @@
 //! `fiord hosts` and `fiord agent`, without a network. Runs on hosts are in `tests/fleet`.
 
-use crate::common::Dir;
 use crate::common::schema::assert_documented;
+use crate::common::{Dir, finish, fiord, start};
 
 #[test]
 fn hosts_are_shown_as_json_and_as_a_table() {
@@ -12,6 +12,20 @@ fn hosts_are_shown_as_json_and_as_a_table() {
     assert_documented(&document, "hosts");
     assert_eq!(document["hosts"].as_array().map(Vec::len), Some(2));
     assert_eq!(dir.run("hosts a --via=telnet").status, Some(1));
+}
+
+#[test]
+fn what_clean_removes_is_listed_as_json() {
+    let dir = Dir::new();
+    std::fs::create_dir_all(dir.join("state/fiord/spool")).unwrap();
+    std::fs::write(dir.join("state/fiord/spool/1700000000000-12-a"), "report").unwrap();
+    let mut command = fiord(dir.path(), "hosts a,b --via={agent} --clean --json");
+    command.env("XDG_STATE_HOME", dir.join("state")).env("XDG_CACHE_HOME", dir.join("cache"));
+    let ran = finish(start(command));
+    let document = ran.assert_success().json();
+    assert_documented(&document, "hosts-clean");
+    assert_eq!(document["hosts"].as_array().map(Vec::len), Some(2));
+    assert!(!dir.join("state/fiord/spool").exists(), "{document}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use fiord_host::Machine;
 use fiord_session::event::Presenter;
 use fiord_session::run::drive::StageGate;
 use fiord_session::{Ending, StopHandle};
-use fiord_wire::StudyReport;
+use fiord_wire::Sent;
 use fiord_wire::agent::AgentEvent;
 use fiord_wire::message::Told;
 
@@ -80,7 +80,7 @@ impl StudyAgent {
     }
 
     /// The study is over, as it has ended; `why_early`: why before its end.
-    pub fn ended(&mut self, report: &StudyReport, ending: Ending, why_early: Option<&str>) {
+    pub fn ended(&mut self, report: &impl Sent, ending: Ending, why_early: Option<&str>) {
         let (status, cause) = (status(ending), why_early.map(str::to_string));
         self.link.on(AgentEvent::Ended { report: report.encode(), status, cause });
     }

@@ -13,6 +13,7 @@ pub mod controller;
 mod hello;
 pub mod keywords;
 pub mod launch;
+pub mod leftovers;
 mod link;
 mod logs;
 mod push;

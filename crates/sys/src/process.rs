@@ -217,6 +217,11 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// The user that this process acts as.
+pub fn effective_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Raises this process's limit on open files to its maximum; returns that number.
 pub fn raise_open_file_limit() -> io::Result<u64> {
     let mut limit = getrlimit(Resource::Nofile);

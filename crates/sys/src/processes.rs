@@ -2,8 +2,12 @@
 //!
 //! Invariant: one that ends meanwhile, or that this user may not look at, is absent.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Longer than any chain of parents: a limit in case processes change while it is followed.
@@ -70,6 +74,30 @@ pub fn written_bytes() -> Vec<(i32, String, u64)> {
     written.collect()
 }
 
+/// The processes of this user: number, name, and the words that they were started with.
+pub fn command_lines(user: u32) -> Vec<(u32, String, Vec<Vec<u8>>)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let own = entries.filter(|entry| entry.metadata().is_ok_and(|known| known.uid() == user));
+    let process = |entry: fs::DirEntry| {
+        let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let line = fs::read(entry.path().join("cmdline")).ok()?;
+        let words = line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
+        Some((id, name_of(id.cast_signed()).ok()?, words))
+    };
+    own.filter_map(process).collect()
+}
+
+/// The variables that a process was started with; `None` if it does not tell.
+pub fn environment(process: u32) -> Option<BTreeMap<OsString, OsString>> {
+    let bytes = fs::read(format!("/proc/{process}/environ")).ok()?;
+    let variable = |text: &[u8]| {
+        let equals = text.iter().position(|byte| *byte == b'=')?;
+        let word = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        Some((word(&text[..equals]), word(&text[equals + 1..])))
+    };
+    Some(bytes.split(|byte| *byte == 0).filter_map(variable).collect())
+}
+
 fn name_of(process: i32) -> io::Result<String> {
     let name = fs::read(format!("/proc/{process}/comm"))?;
     Ok(String::from_utf8_lossy(name.trim_ascii_end()).into_owned())
@@ -106,6 +134,12 @@ mod tests {
         assert_eq!((found.process, found.is_kernel), (std::process::id().cast_signed(), false));
         assert!(!found.name.is_empty());
         assert!(of_thread(-1).is_err());
+        let lines = command_lines(crate::process::effective_user());
+        let (_, name, words) = lines.into_iter().find(|(id, ..)| *id == std::process::id()).unwrap();
+        let program = std::env::args_os().next().unwrap();
+        let path = environment(std::process::id()).unwrap().remove(std::ffi::OsStr::new("PATH"));
+        assert_eq!(path, std::env::var_os("PATH"));
+        assert_eq!((name, words[0].as_slice()), (found.name.clone(), program.as_encoded_bytes()));
         let ours = written_bytes().into_iter().find(|(process, ..)| *process == found.process);
         assert!(ours.is_none_or(|(_, name, _)| name == found.name));
     }

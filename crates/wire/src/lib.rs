@@ -13,6 +13,7 @@ pub use agent::{Agent, AgentAction, AgentEvent};
 pub use controller::{Controller, ControllerAction, ControllerSettings};
 pub use frame::{FrameError, Inbox, PREFACE};
 pub use message::{
-    End, Hello, Log, LogPiece, Logs, Message, Prepare, Progress, StudyCommand, StudyReport, Told,
+    Cleaned, End, Hello, Log, LogPiece, Logs, Message, Prepare, Progress, Sent, StudyCommand, StudyReport,
+    Told,
 };
 pub use section::Sections;

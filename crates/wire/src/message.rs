@@ -81,9 +81,21 @@ pub struct StudyReport {
     pub json: String,
 }
 
-impl StudyReport {
+/// What an agent has removed of what others left on its machine; sent as its report.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cleaned {
+    /// Files and directories, with their sizes in bytes.
+    pub removed: Vec<(String, u64)>,
+    /// What stays, each with the reason.
+    pub kept: Vec<(String, String)>,
+    /// Processes of agents at work, for which nothing was removed.
+    pub running: Vec<u32>,
+}
+
+/// What is sent as a report.
+pub trait Sent: Serialize + DeserializeOwned {
     /// As it is sent.
-    pub fn encode(&self) -> Vec<u8> {
+    fn encode(&self) -> Vec<u8> {
         // Memory is written to memory, which cannot fail for these types.
         postcard::to_allocvec(self).unwrap_or_default()
     }
@@ -92,10 +104,13 @@ impl StudyReport {
     ///
     /// # Errors
     /// It is none.
-    pub fn decode(bytes: &[u8]) -> Result<StudyReport, String> {
+    fn decode(bytes: &[u8]) -> Result<Self, String> {
         postcard::from_bytes(bytes).map_err(|why| why.to_string())
     }
 }
+
+impl Sent for StudyReport {}
+impl Sent for Cleaned {}
 
 /// Something that is told to people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -250,6 +250,41 @@ fn a_controller_that_is_killed_leaves_no_load_and_loses_no_report() {
 }
 
 #[test]
+fn what_agents_left_is_removed_and_nothing_while_one_works() {
+    needs!("sh" of "dash");
+    let fleet = Fleet::new(&["a", "b"]).unwrap();
+    let hosts = fleet.directory.join("hosts").display().to_string();
+    let clean = |words: &str| {
+        let mut command = Command::new(fleet.fiord());
+        command.args(["hosts", &hosts, "--via={agent}", "--clean"]).args(words.split_whitespace());
+        fleet.placed(&mut command);
+        // Where no file is called hosts, which would be a job file.
+        command.current_dir("/");
+        command.output().unwrap()
+    };
+    let mut child = fleet.start(LONG, 2).unwrap();
+    let busy = clean("");
+    let said = text(&busy.stdout);
+    assert_eq!(busy.status.code(), Some(1), "{said} {}", text(&busy.stderr));
+    assert_eq!(said.matches(": nothing removed: agents work there (processes ").count(), 2, "{said}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(fleet.all_leave());
+    assert_eq!(fleet.spooled(), 2);
+    let own = fleet.directory.join("state/fiord/spool/of-the-user");
+    std::fs::write(&own, "").unwrap();
+    let cleaned = report(&clean("--json")).unwrap();
+    let removed = |host: &Value| host["removed"].as_array().unwrap().len();
+    let all = cleaned["hosts"].as_array().unwrap();
+    assert_eq!((all.len(), all.iter().map(removed).sum::<usize>()), (2, 2), "one directory: {cleaned}");
+    assert!(fleet.spooled() == 1 && own.exists());
+    let again = clean("");
+    assert_eq!((again.status.code(), text(&again.stderr)), (Some(0), String::new()));
+    assert_eq!(text(&again.stdout), "a: nothing to remove\nb: nothing to remove\n");
+    assert!(fleet.all_leave());
+}
+
+#[test]
 fn a_run_that_is_to_be_finished_goes_on_without_its_controller() {
     needs!("sh" of "dash");
     let fleet = Fleet::new(&["a", "b"]).unwrap();

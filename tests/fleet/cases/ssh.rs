@@ -59,12 +59,16 @@ impl Sshd {
         self.server.directory.path()
     }
 
-    /// fiord in the server's network.
+    /// A run of fiord in the server's network.
     fn command(&self, fleet: &Fleet, words: &str) -> Command {
+        self.fiord(fleet, &format!("--no-history --output-format=json {words}"))
+    }
+
+    /// fiord in the server's network.
+    fn fiord(&self, fleet: &Fleet, words: &str) -> Command {
         let namespace = format!("--net=/proc/{}/ns/net", self.server.id());
         let mut command = Command::new("nsenter");
-        command.arg(namespace).arg(fleet.fiord()).args(["--no-history", "--output-format=json"]);
-        command.args(words.split_whitespace());
+        command.arg(namespace).arg(fleet.fiord()).args(words.split_whitespace());
         let path = format!("{}:{}", self.path().join("bin").display(), std::env::var("PATH").unwrap());
         command.env("PATH", path);
         fleet.placed(&mut command);
@@ -94,6 +98,22 @@ fn a_program_is_sent_in_one_session_after_noise_and_leaves_no_file() {
     let output = sshd.run(&fleet, &format!("{JOB} --hosts=127.0.1.[1-3] --push=always"));
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
     assert_eq!(fates(&report(&output).unwrap()), ["complete"; 3]);
+    assert_eq!(sshd.left(), [""; 0]);
+}
+
+#[test]
+fn a_copy_that_was_kept_is_removed_by_clean() {
+    needs!("sshd" of "openssh-server", "ssh" of "openssh-client", "ip" of "iproute2");
+    let (sshd, fleet) = (Sshd::start(""), Fleet::new(&[]).unwrap());
+    let kept = sshd.run(&fleet, &format!("{JOB} --hosts=127.0.1.1 --push=always --keep-agent"));
+    assert_eq!((kept.status.code(), text(&kept.stderr)), (Some(0), String::new()));
+    let left = sshd.left();
+    assert!(left.len() == 1 && left[0].contains("/home/.cache/fiord/agent-"), "{left:?}");
+    // Where no file is called hosts, which would be a job file.
+    let output = sshd.fiord(&fleet, "hosts 127.0.1.1 --clean").current_dir("/").output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    let said = text(&output.stdout);
+    assert!(said.starts_with(&format!("127.0.1.1: removed {} (", left[0])), "{said}");
     assert_eq!(sshd.left(), [""; 0]);
 }
 

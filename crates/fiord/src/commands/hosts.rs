@@ -1,17 +1,20 @@
 //! `fiord hosts`: what is known of hosts before anything is run on them.
 //!
-//! Invariant: nothing is run and nothing is opened there but the agent itself.
+//! Invariant: nothing is run and nothing is opened there but the agent itself; `--clean` removes what agents left.
 
 use std::process::ExitCode;
 
 use fiord_fleet::{Fate, Host};
-use fiord_remote::Finished;
+use fiord_remote::{Finished, leftovers};
+use fiord_report::json::Writer;
+use fiord_report::path::visible_lines;
 use fiord_report::table::{Cell, Column, Table};
 use fiord_session::run::environment;
 use fiord_wire::controller::Remote;
-use fiord_wire::{ControllerSettings, Prepare};
+use fiord_wire::{Cleaned, ControllerSettings, Prepare, Sent};
 
 use crate::arguments::{self, CommandError, Invocation};
+use crate::hosts::received;
 use crate::layout::WIDTH;
 use crate::reach::{self, Reach};
 use crate::status;
@@ -29,6 +32,10 @@ pub(super) struct Options {
     hosts: Option<std::ffi::OsString>,
     #[command(flatten)]
     reach: Reach,
+    /// Remove what agents left there: copies of fiord, and reports of runs whose
+    /// controller was lost. Nothing where an agent works
+    #[arg(long, verbatim_doc_comment)]
+    clean: bool,
     /// Print JSON (described in docs/json.md)
     #[arg(long)]
     json: bool,
@@ -38,19 +45,23 @@ const EXAMPLES: &str = "\
 Examples:
   fiord hosts db[1-12]
   fiord hosts hosts.txt --json
+  fiord hosts db[1-12] --clean
 ";
 
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         let machine = environment::machine()?;
         let hosts = reach::hosts(&self.reach.list(self.hosts)?, &machine)?;
+        if self.clean {
+            return clean(&hosts, &self.reach, self.json);
+        }
         let settings = ControllerSettings { only_facts: true, ..ControllerSettings::default() };
         let job = self.reach.job(&hosts, settings, |_| Prepare::default())?;
         let finished = fiord_remote::run(job, &mut |_, _| {});
         let table = table(&hosts, &finished);
         let is_complete = fiord_remote::controller::are_all_complete(&finished.controller);
         let page = match self.json {
-            true => fiord_report::json::Writer::document(|json| table.write_json(json, "hosts")),
+            true => Writer::document(|json| table.write_json(json, "hosts")),
             false => table.text(WIDTH),
         };
         arguments::print_text(&page)?;
@@ -60,6 +71,81 @@ impl Invocation for Options {
             None => status::FAILED,
         }))
     }
+}
+
+/// What was removed of each host. The error: why it was not reached, or what stopped it there.
+type Removed<'h> = (&'h Host, Result<Cleaned, String>);
+
+/// Removes what agents left on these hosts.
+fn clean(hosts: &[Host], reach: &Reach, is_json: bool) -> Result<ExitCode, CommandError> {
+    // A host that is not reached does not keep the others from it.
+    let settings = ControllerSettings { allow_missing: hosts.len(), ..ControllerSettings::default() };
+    let job = reach.job(hosts, settings, |host| leftovers::request(&host.name))?;
+    let finished = fiord_remote::run(job, &mut |_, _| {});
+    let of = |(host, remote)| {
+        let (fate, cleaned) = received(remote, Cleaned::decode);
+        let why = || fate.cause().unwrap_or("it was stopped").to_string();
+        (host, cleaned.ok_or_else(why))
+    };
+    let all: Vec<Removed<'_>> = hosts.iter().zip(finished.controller.remotes()).map(of).collect();
+    let page = match is_json {
+        true => {
+            Writer::document(|json| json.list("hosts", |json| all.iter().for_each(|one| item(json, one))))
+        }
+        false => visible_lines(&all.iter().flat_map(lines).collect::<String>()),
+    };
+    arguments::print_text(&page)?;
+    let is_clean = |(_, cleaned): &Removed<'_>| {
+        cleaned.as_ref().is_ok_and(|cleaned| cleaned.kept.is_empty() && cleaned.running.is_empty())
+    };
+    Ok(ExitCode::from(match finished.signal {
+        Some(number) => status::of_signal(number),
+        None if all.iter().all(is_clean) => status::SUCCESS,
+        None => status::FAILED,
+    }))
+}
+
+fn item(json: &mut Writer, (host, cleaned): &Removed<'_>) {
+    json.item(|json| {
+        json.string("host", &host.name);
+        let known = cleaned.as_ref().ok().cloned().unwrap_or_default();
+        json.list("removed", |json| {
+            for (path, bytes) in &known.removed {
+                json.item(|json| {
+                    json.string("path", path);
+                    json.integer("bytes", bytes);
+                });
+            }
+        });
+        json.list("kept", |json| {
+            for (path, cause) in &known.kept {
+                json.item(|json| {
+                    json.string("path", path);
+                    json.string("cause", cause);
+                });
+            }
+        });
+        json.numbers("running", known.running.iter().map(|id| f64::from(*id)));
+        Cell::text(cleaned.as_ref().err().cloned()).write(json, "cause");
+    });
+}
+
+fn lines((host, cleaned): &Removed<'_>) -> Vec<String> {
+    let said: Vec<String> = match cleaned {
+        Err(why) => vec![format!("not cleaned: {}", why.trim_end())],
+        Ok(Cleaned { running, .. }) if !running.is_empty() => {
+            let ids: Vec<String> = running.iter().map(u32::to_string).collect();
+            vec![format!("nothing removed: agents work there (processes {}): wait for them", ids.join(", "))]
+        }
+        Ok(Cleaned { removed, kept, .. }) if removed.is_empty() && kept.is_empty() => {
+            vec!["nothing to remove".to_string()]
+        }
+        Ok(Cleaned { removed, kept, .. }) => {
+            let removed = removed.iter().map(|(path, bytes)| format!("removed {path} ({bytes} bytes)"));
+            removed.chain(kept.iter().map(|(path, why)| format!("kept {path}: {why}"))).collect()
+        }
+    };
+    said.into_iter().map(|line| format!("{}: {line}\n", host.name)).collect()
 }
 
 fn table(hosts: &[Host], finished: &Finished) -> Table {

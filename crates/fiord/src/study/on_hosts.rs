@@ -16,7 +16,7 @@ use fiord_report::path::visible_lines;
 use fiord_report::table::{Cell, Column, Table};
 use fiord_session::run::environment;
 use fiord_store::{Conclusion, Headline};
-use fiord_wire::{ControllerSettings, Prepare, StudyReport};
+use fiord_wire::{ControllerSettings, Prepare, Sent, StudyReport};
 
 use super::options::Options;
 use crate::arguments::{self, CommandError, Form};
