@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::capped::Capped;
+
 /// The state of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlockState {
@@ -90,7 +92,7 @@ impl BlockLifetimes {
             return Vec::new();
         }
         let number_at = |percent: &f64| {
-            let rank = (percent / 100.0 * total as f64).ceil().clamp(1.0, total as f64) as u64;
+            let rank = u64::capped((percent / 100.0 * total as f64).ceil().clamp(1.0, total as f64));
             let mut below_or_at = 0;
             let at_rank = self.trims.iter().find(|(_, blocks)| {
                 below_or_at += blocks;

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::capped::Capped;
+
 /// log2 of the bins in a group.
 const GROUP_BITS: u32 = 6;
 /// Bins in a group.
@@ -16,6 +18,7 @@ pub const BINS: usize = BINS_PER_GROUP * GROUPS;
 
 /// The bin that counts `value_ns`.
 #[inline]
+#[allow(clippy::cast_possible_truncation, reason = "a shifted value is below 128")]
 pub(crate) const fn bin_index(value_ns: u64) -> usize {
     // The first two groups hold the values 0..128 one by one; from there on each group covers one power of two. Or-ing
     // the group size in makes small values fall out of the same formula, so that there is no branch.
@@ -116,7 +119,7 @@ impl Histogram {
                 [our_end + u128::from(of_ours) * count_of_next, their_end + u128::from(of_theirs) * count];
             let end = ends[0].min(ends[1]);
             bins[bin_index(our_ns.saturating_add(their_ns))] +=
-                (end / count_of_next - begin / count_of_next) as u64;
+                u64::capped(end / count_of_next - begin / count_of_next);
             begin = end;
             if ends[0] == end {
                 (our, our_end) = (ours.next(), end);
@@ -203,7 +206,7 @@ impl Histogram {
         let mut below_or_in = self.bins()[0];
         let mut values_ns = Vec::with_capacity(percents.len());
         for percent in percents {
-            let rank = (percent / 100.0 * total as f64).ceil().clamp(1.0, total as f64) as u64;
+            let rank = u64::capped((percent / 100.0 * total as f64).ceil().clamp(1.0, total as f64));
             while below_or_in < rank && index + 1 < BINS {
                 index += 1;
                 below_or_in += self.bins()[index];

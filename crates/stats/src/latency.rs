@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::capped::Capped;
 use crate::{Histogram, Moments};
 
 /// Latencies of one kind, in nanoseconds.
@@ -74,7 +75,7 @@ impl Latency {
             running: Moments {
                 count: own.count,
                 sum,
-                sum_squares: ((mean.powi(2) + deviation.powi(2)) * own.count as f64) as u128,
+                sum_squares: u128::capped((mean.powi(2) + deviation.powi(2)) * own.count as f64),
                 min: own.min.saturating_add(of_next.min),
                 max: own.max.saturating_add(of_next.max),
             },

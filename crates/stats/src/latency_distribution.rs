@@ -36,6 +36,7 @@ const fn bounds_ns() -> [u64; BUCKETS] {
     bounds
 }
 
+#[allow(clippy::cast_possible_truncation, reason = "there are few buckets")]
 const fn bucket_of_bin() -> [u8; BINS] {
     let mut table = [0; BINS];
     let mut index = 0;

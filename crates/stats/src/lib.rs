@@ -3,7 +3,13 @@
 //! Invariant: every accumulator has a zero (`Default`) and a `merge` that is associative and commutative, so that
 //! the order in which workers finish never shows in a result.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 pub mod block_lifetimes;
+pub mod capped;
 pub mod depth;
 pub mod histogram;
 pub mod job;
@@ -25,6 +31,7 @@ pub mod timeline;
 pub mod windows;
 
 pub use block_lifetimes::{BlockLifetimes, BlockState};
+pub use capped::Capped;
 pub use depth::{BatchMap, DepthMap};
 pub use histogram::Histogram;
 pub use job::{

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::capped::Capped;
 use crate::histogram::{BINS, bin_floor};
 use crate::{Histogram, JobStats, Latency};
 
@@ -52,7 +53,7 @@ impl CoarseHistogram {
     /// An upper bound of this percentile, in nanoseconds: the end of its bin. `None` if nothing was counted.
     pub fn percentile_ns(&self, percent: f64) -> Option<u64> {
         let total = self.total();
-        let rank = (percent / 100.0 * total as f64).ceil().max(1.0) as u64;
+        let rank = u64::capped((percent / 100.0 * total as f64).ceil().max(1.0));
         let mut seen = 0;
         let bin = self.counts.iter().position(|count| {
             seen += count;
@@ -141,7 +142,7 @@ impl DetailedProgress {
             progress.bytes += stats.bytes;
             let kinds = [&stats.completion, &stats.total];
             let sum_ns = |latency: &&Latency| latency.running.sum;
-            progress.latency_ns += kinds.iter().map(sum_ns).find(|sum| *sum > 0).unwrap_or(0) as u64;
+            progress.latency_ns += u64::capped(kinds.iter().map(sum_ns).find(|sum| *sum > 0).unwrap_or(0));
             let counting = kinds.iter().find(|latency| latency.histogram.is_allocated());
             counting.iter().for_each(|latency| progress.latencies.add(&latency.histogram));
         }

@@ -3,6 +3,8 @@
 //! Invariant: the sequence of a source depends only on its seed, on every machine; nothing here reads a clock or the
 //! system's entropy.
 
+use crate::capped::Capped;
+
 /// The xoshiro256** generator of Blackman and Vigna, seeded through splitmix64.
 ///
 /// Fast, 32 bytes, period 2^256 - 1; not for secrets.
@@ -59,9 +61,9 @@ impl Random {
     pub fn below(&mut self, bound: u64) -> u64 {
         // Lemire's method: the high half of a product, redrawn in the rare case that would bias it.
         let mut product = u128::from(self.next_u64()) * u128::from(bound);
-        if (product as u64) < bound {
+        if low_half(product) < bound {
             let unfair = bound.wrapping_neg() % bound;
-            while (product as u64) < unfair {
+            while low_half(product) < unfair {
                 product = u128::from(self.next_u64()) * u128::from(bound);
             }
         }
@@ -71,7 +73,7 @@ impl Random {
     /// 0 to 99, each equally likely: `percent() < 70` is true seven times in ten.
     #[inline]
     pub fn percent(&mut self) -> u32 {
-        self.below(100) as u32
+        (self.below(100) & 0x7f) as u32
     }
 
     /// A number in [0, 1), with 53 random bits.
@@ -90,9 +92,16 @@ impl Random {
     /// Shuffles `items`; every order is equally likely.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last as u64 + 1) as usize);
+            items.swap(last, usize::capped(self.below(last as u64 + 1)));
         }
     }
+}
+
+/// The low half of a product of two 64-bit numbers.
+#[inline]
+pub(crate) const fn low_half(product: u128) -> u64 {
+    const LOW: u128 = u64::MAX as u128;
+    (product & LOW) as u64
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@
 mod alias;
 mod shape;
 
-use crate::random::Random;
+use crate::capped::Capped;
+use crate::random::{Random, low_half};
 use alias::AliasTable;
 use shape::Shape;
 
@@ -89,7 +90,7 @@ impl Ranks {
         loop {
             let product = u128::from(random.next_u64()) * u128::from(bucket.count);
             // The low half of the product is where within its rank the draw fell: a number of its own.
-            let (within_bucket, within_rank) = ((product >> 64) as u64, product as u64);
+            let (within_bucket, within_rank) = ((product >> 64) as u64, low_half(product));
             if within_rank <= bucket.sure || self.accepts(number, within_bucket, within_rank) {
                 return bucket.first + within_bucket;
             }
@@ -120,7 +121,8 @@ impl Ranks {
         let upward = count - hottest;
         // From the hottest rank away to either end: weights fall all the way.
         for (first, length, step) in [(hottest, upward, 1_i64), (hottest.wrapping_sub(1), hottest, -1)] {
-            let rank_at = |distance: u64| first.wrapping_add_signed(step.wrapping_mul(distance as i64));
+            let rank_at =
+                |distance: u64| first.wrapping_add_signed(step.wrapping_mul(distance.cast_signed()));
             let mut begin = 0;
             while begin < length {
                 let weight_max = shape.weight(rank_at(begin) as f64);
@@ -183,8 +185,7 @@ fn sum(shape: &Shape, first: u64, count: u64) -> f64 {
 
 /// A share as a number of 2^64.
 fn fraction(share: f64) -> u64 {
-    // The cast saturates.
-    (share * 2.0_f64.powi(64)) as u64
+    u64::capped(share * 2.0_f64.powi(64))
 }
 
 #[cfg(test)]

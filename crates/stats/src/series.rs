@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Moments;
+use crate::capped::Capped;
 
 /// Fixed-point scale of means and squared deviations kept for merging: integer sums have the same bits in any order.
 const FIXED_POINT: f64 = 4_294_967_296.0;
@@ -82,9 +83,9 @@ impl Samples {
             count: merged.count + own.count,
             min: merged.min + own.min(),
             max: merged.max + own.max,
-            mean_fixed: merged.mean_fixed + (own.mean() * FIXED_POINT).round() as u128,
+            mean_fixed: merged.mean_fixed + u128::capped((own.mean() * FIXED_POINT).round()),
             squared_deviation_fixed: merged.squared_deviation_fixed
-                + (own.squared_deviation() * FIXED_POINT).round() as u128,
+                + u128::capped((own.squared_deviation() * FIXED_POINT).round()),
         }
     }
 }

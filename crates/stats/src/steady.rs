@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use crate::capped::Capped;
+
 /// A measure of progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SteadyMeasure {
@@ -78,7 +80,7 @@ impl SteadyState {
     /// The mean of a figure over the measurements taken, rounded down; 0 without any.
     pub fn mean(&self, figure: impl Fn(&SteadySample) -> u64) -> u64 {
         let sum: u128 = self.samples.iter().map(|sample| u128::from(figure(sample))).sum();
-        sum.checked_div(self.samples.len() as u128).unwrap_or(0) as u64
+        u64::capped(sum.checked_div(self.samples.len() as u128).unwrap_or(0))
     }
 }
 

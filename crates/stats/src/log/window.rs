@@ -3,6 +3,7 @@
 //! Invariant: a window is closed by the first I/O after its end, for all directions at once, so that entries are in
 //! order of time; a direction without I/O in a window has no entry.
 
+use crate::capped::Capped;
 use crate::histogram::Histogram;
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -169,19 +170,19 @@ impl Accumulator for FigureSums {
 
     fn close(&mut self, span: &Span, end_ns: u64, entries: &mut Vec<WindowEntry>) {
         let length_ns = u128::from(end_ns.saturating_sub(span.start_ns).max(1));
-        let per_second = |sum: u128| (sum * 1_000_000_000 / length_ns) as u64;
+        let per_second = |sum: u128| u64::capped(sum * 1_000_000_000 / length_ns);
         for (direction, sums) in self.directions.iter_mut().enumerate() {
             let Sums { count, sum, maximum } = std::mem::take(sums);
             if count == 0 {
                 continue;
             }
             let (average, maximum) = match self.measured {
-                WindowFigure::Value => ((sum / u128::from(count)) as u64, maximum),
+                WindowFigure::Value => (u64::capped(sum / u128::from(count)), maximum),
                 WindowFigure::PerSecond => (per_second(sum), per_second(sum)),
                 WindowFigure::KibPerSecond => (per_second(sum) / 1024, per_second(sum) / 1024),
             };
             let end_ms = rounded_ms(end_ns);
-            entries.push(WindowEntry { end_ms, direction: direction as u8, average, maximum });
+            entries.push(WindowEntry { end_ms, direction: u8::capped(direction), average, maximum });
         }
     }
 }
@@ -231,13 +232,13 @@ impl Accumulator for WindowHistograms {
     fn close(&mut self, _span: &Span, end_ns: u64, entries: &mut Vec<HistogramWindow>) {
         for (direction, (histogram, length_bytes)) in self.0.iter_mut().enumerate() {
             let used = histogram.bins().iter().enumerate().filter(|(_, count)| **count > 0);
-            let counts: Vec<(u16, u64)> = used.map(|(bin, count)| (bin as u16, *count)).collect();
+            let counts: Vec<(u16, u64)> = used.map(|(bin, count)| (u16::capped(bin), *count)).collect();
             if counts.is_empty() {
                 continue;
             }
             histogram.clear();
             let end_ms = rounded_ms(end_ns);
-            let (direction, length_bytes) = (direction as u8, *length_bytes);
+            let (direction, length_bytes) = (u8::capped(direction), *length_bytes);
             entries.push(HistogramWindow { end_ms, direction, length_bytes, counts });
         }
     }

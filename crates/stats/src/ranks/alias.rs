@@ -2,7 +2,8 @@
 //!
 //! Invariant: the table gives each number its weight's share of all weights, to 64 bits.
 
-use crate::random::Random;
+use crate::capped::Capped;
+use crate::random::{Random, low_half};
 
 /// The table.
 #[derive(Clone, Debug)]
@@ -24,15 +25,15 @@ impl AliasTable {
         let mean = weights.iter().sum::<f64>() / weights.len() as f64;
         let mut shares: Vec<f64> = weights.iter().map(|weight| weight / mean).collect();
         let (mut small, mut large): (Vec<u32>, Vec<u32>) =
-            (0..weights.len() as u32).partition(|number| shares[*number as usize] < 1.0);
-        let mut slots: Vec<AliasSlot> = (0..weights.len() as u32)
+            (0..u32::capped(weights.len())).partition(|number| shares[*number as usize] < 1.0);
+        let mut slots: Vec<AliasSlot> = (0..u32::capped(weights.len()))
             .map(|number| AliasSlot { own_up_to: u64::MAX, numbers: [number; 2] })
             .collect();
         // Each small one fills its slot up from a large one, which then may be small.
         while let (Some(poor), Some(rich)) = (small.pop(), large.pop()) {
             let share = shares[poor as usize];
             slots[poor as usize] =
-                AliasSlot { own_up_to: (share * 2.0_f64.powi(64)) as u64, numbers: [poor, rich] };
+                AliasSlot { own_up_to: u64::capped(share * 2.0_f64.powi(64)), numbers: [poor, rich] };
             shares[rich as usize] -= 1.0 - share;
             if shares[rich as usize] < 1.0 { small.push(rich) } else { large.push(rich) }
         }
@@ -43,9 +44,9 @@ impl AliasTable {
     #[inline]
     pub(super) fn sample(&self, random: &mut Random) -> usize {
         let product = u128::from(random.next_u64()) * self.slots.len() as u128;
-        let slot = &self.slots[(product >> 64) as usize];
+        let slot = &self.slots[usize::capped((product >> 64) as u64)];
         // An index instead of a branch: which of the two it is cannot be predicted.
-        slot.numbers[usize::from(product as u64 > slot.own_up_to)] as usize
+        slot.numbers[usize::from(low_half(product) > slot.own_up_to)] as usize
     }
 }
 

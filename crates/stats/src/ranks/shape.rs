@@ -2,6 +2,8 @@
 //!
 //! Invariant: weights never rise from the hottest rank towards either end, and none is above 1.
 
+use crate::capped::Capped;
+
 /// A distribution's formula.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Shape {
@@ -29,7 +31,7 @@ impl Shape {
         if deviation < DEVIATION_MIN {
             return Shape::Point { rank: centre.floor().min(count - 1.0) };
         }
-        let parts = 2 * (4.0 / deviation).ceil().clamp(1.0, 512.0) as u32;
+        let parts = 2 * u32::capped((4.0 / deviation).ceil().clamp(1.0, 512.0));
         Shape::Normal { centre, deviation, parts }
     }
 
@@ -40,7 +42,7 @@ impl Shape {
             Shape::Pareto { exponent, .. } if exponent <= 1.0 => 0,
             Shape::Pareto { .. } => count - 1,
             Shape::Normal { centre: place, .. } | Shape::Point { rank: place } => {
-                (place as u64).min(count - 1)
+                u64::capped(place).min(count - 1)
             }
         }
     }
