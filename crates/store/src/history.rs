@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fiord_report::Written;
+use fiord_stats::Capped;
 use rusqlite::config::DbConfig;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params,
@@ -113,12 +114,12 @@ impl History {
             for (target, words) in devices.iter().enumerate() {
                 words
                     .iter()
-                    .try_for_each(|word| add.execute(params![study, target as i64, word]).map(drop))?;
+                    .try_for_each(|word| add.execute(params![study, i64::capped(target), word]).map(drop))?;
             }
             let mut add = transaction
                 .prepare("INSERT INTO kept (study, target, block_bytes, run) VALUES (?1, ?2, ?3, ?4)")?;
             for KeptRun { target, block_bytes, run } in kept {
-                add.execute(params![study, *target as i64, *block_bytes as i64, run])?;
+                add.execute(params![study, i64::capped(*target), i64::capped(*block_bytes), run])?;
             }
             Ok(())
         })
@@ -136,7 +137,7 @@ impl History {
             let mut devices: Vec<Vec<String>> = Vec::new();
             let mut rows = statement.query([study])?;
             while let Some(row) = rows.next()? {
-                let target = row.get::<_, i64>(0)? as usize;
+                let target = usize::from(row.get::<_, u16>(0)?);
                 devices.resize(devices.len().max(target + 1), Vec::new());
                 devices[target].push(row.get(1)?);
             }
@@ -144,8 +145,8 @@ impl History {
                 "SELECT target, block_bytes, run FROM kept WHERE study = ?1 ORDER BY target, block_bytes",
             )?;
             let of = |row: &Row<'_>| {
-                let (target, block_bytes): (i64, i64) = (row.get(0)?, row.get(1)?);
-                Ok(KeptRun { target: target as usize, block_bytes: block_bytes as u64, run: row.get(2)? })
+                let target = usize::from(row.get::<_, u16>(0)?);
+                Ok(KeptRun { target, block_bytes: unsigned(row.get(1)?), run: row.get(2)? })
             };
             let kept = statement.query_map([study], of)?.collect::<Result<_, _>>()?;
             Ok(StudyIdentity { devices, kept })
@@ -163,8 +164,7 @@ impl History {
                 "SELECT boot_id, device, from_sectors, to_sectors FROM written WHERE run > ?1 ORDER BY run",
             )?;
             let of = |row: &Row<'_>| {
-                let (from_sectors, to_sectors): (i64, i64) = (row.get(2)?, row.get(3)?);
-                let [from_sectors, to_sectors] = [from_sectors as u64, to_sectors as u64];
+                let (from_sectors, to_sectors) = (unsigned(row.get(2)?), unsigned(row.get(3)?));
                 Ok(Written { boot_id: row.get(0)?, device: row.get(1)?, from_sectors, to_sectors })
             };
             statement.query_map([run], of)?.collect()
@@ -201,11 +201,11 @@ impl History {
                     latency_p99_ns = ?6, latency_of = ?7, is_void = ?8 WHERE id = ?1",
                 params![
                     study,
-                    elapsed_ms as i64,
+                    i64::capped(elapsed_ms),
                     exit_status,
                     ios_per_s,
                     bytes_per_s,
-                    latency_p99_ns.map(|p99_ns| p99_ns as i64),
+                    latency_p99_ns.map(i64::capped),
                     latency_of,
                     is_void,
                 ],
@@ -502,13 +502,13 @@ pub(crate) fn insert(
             facts.command,
             facts.host,
             facts.fiord_version,
-            facts.started_ms as i64,
+            i64::capped(facts.started_ms),
             facts.utc_offset_s,
-            facts.elapsed_ms as i64,
+            i64::capped(facts.elapsed_ms),
             facts.exit_status,
             headline.ios_per_s,
             headline.bytes_per_s,
-            headline.latency_p99_ns.map(|p99_ns| p99_ns as i64),
+            headline.latency_p99_ns.map(i64::capped),
             headline.latency_of,
             draft.heading,
             facts.tag,
@@ -545,7 +545,7 @@ fn insert_written(transaction: &Transaction<'_>, id: i64, written: &[Written]) -
          VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
     for Written { boot_id, device, from_sectors, to_sectors } in written {
-        add.execute(params![id, boot_id, device, *from_sectors as i64, *to_sectors as i64])?;
+        add.execute(params![id, boot_id, device, i64::capped(*from_sectors), i64::capped(*to_sectors)])?;
     }
     Ok(())
 }
@@ -577,11 +577,16 @@ const LIST: &str = select!(
     )) ORDER BY id DESC LIMIT ?3"
 );
 
+/// A count of the database, where it is not negative.
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
 fn entry(row: &Row<'_>) -> rusqlite::Result<HistoryEntry> {
     let headline = Headline {
         ios_per_s: row.get("ios_per_s")?,
         bytes_per_s: row.get("bytes_per_s")?,
-        latency_p99_ns: row.get::<_, Option<i64>>("latency_p99_ns")?.map(|p99_ns| p99_ns as u64),
+        latency_p99_ns: row.get::<_, Option<i64>>("latency_p99_ns")?.map(unsigned),
         latency_of: row.get("latency_of")?,
         is_void: row.get("is_void")?,
     };
@@ -594,9 +599,9 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<HistoryEntry> {
         targets: targets.iter().flat_map(|paths| paths.split('\0')).map(str::to_owned).collect(),
         host: row.get("host")?,
         fiord_version: row.get("fiord_version")?,
-        started_ms: row.get::<_, i64>("started_ms")? as u64,
+        started_ms: unsigned(row.get("started_ms")?),
         utc_offset_s: row.get("utc_offset_s")?,
-        elapsed_ms: row.get::<_, i64>("elapsed_ms")? as u64,
+        elapsed_ms: unsigned(row.get("elapsed_ms")?),
         exit_status: row.get("exit_status")?,
         tag: row.get("tag")?,
         kernel: row.get("kernel")?,

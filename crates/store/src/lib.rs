@@ -3,6 +3,10 @@
 //! Invariant: a run is in the history completely or not at all, whatever happens to the process, the disk or the power;
 //! and a report that is read back renders the same bytes as before.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, reason = "files go through the target opener"))]
 
 mod encoding;

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use fiord_stats::Capped;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::Cause;
@@ -66,8 +67,8 @@ pub(crate) fn policy(connection: &Connection) -> Result<Option<Retention>, Cause
 pub(crate) fn set(connection: &Connection, policy: Option<Retention>) -> Result<(), Cause> {
     let (age_ms, runs) = match policy {
         None => return Ok(connection.execute_batch("DROP TABLE IF EXISTS retention")?),
-        Some(Retention::Age { ms }) => (Some(signed(ms)), None),
-        Some(Retention::Runs(count)) => (None, Some(signed(count))),
+        Some(Retention::Age { ms }) => (Some(i64::capped(ms)), None),
+        Some(Retention::Runs(count)) => (None, Some(i64::capped(count))),
     };
     connection.execute_batch(TABLE)?;
     connection.execute("INSERT OR REPLACE INTO retention VALUES (1, ?1, ?2)", params![age_ms, runs])?;
@@ -83,11 +84,11 @@ pub(crate) fn expired(
     limit: Option<usize>,
 ) -> Result<Vec<i64>, Cause> {
     let (before_ms, runs) = match policy {
-        Retention::Age { ms } => (Some(signed(now_ms.saturating_sub(ms))), i64::MAX),
-        Retention::Runs(count) => (None, signed(count)),
+        Retention::Age { ms } => (Some(i64::capped(now_ms.saturating_sub(ms))), i64::MAX),
+        Retention::Runs(count) => (None, i64::capped(count)),
     };
-    let limit = limit.map_or(-1, |limit| limit as i64);
-    let idle_since_ms = signed(now_ms.saturating_sub(IDLE_MS));
+    let limit = limit.map_or(-1, i64::capped);
+    let idle_since_ms = i64::capped(now_ms.saturating_sub(IDLE_MS));
     let mut statement = connection.prepare(EXPIRED)?;
     let found =
         statement.query_map(params![spared, before_ms, runs, idle_since_ms, limit], |row| row.get(0))?;
@@ -103,10 +104,6 @@ pub(crate) fn delete(connection: &Connection, now_ms: u64, spared: Option<i64>) 
         statement.execute([id])?;
     }
     Ok(ids.len())
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// As `--keep` takes it.

@@ -196,6 +196,31 @@ fn what_a_study_is_about_is_read_back_and_deleted_with_it() {
 }
 
 #[test]
+fn a_damaged_number_of_a_target_is_an_error() {
+    let place = TempHistory::new();
+    let mut history = place.history();
+    let one = history.keep(&study("one")).unwrap();
+    let about = StudyIdentity { devices: vec![vec!["wwn".to_owned()]], kept: Vec::new() };
+    history.identify(one, &about).unwrap();
+    for target in [-1, i64::MAX] {
+        let file = Connection::open(place.file()).unwrap();
+        file.execute("UPDATE device SET target = ?1", [target]).unwrap();
+        assert!(history.identity(one).is_err(), "{target}");
+    }
+}
+
+#[test]
+fn a_time_beyond_what_the_database_holds_is_its_last_one() {
+    let place = TempHistory::new();
+    let mut history = place.history();
+    let late =
+        history.keep(&run(RunFacts { started_ms: u64::MAX, elapsed_ms: u64::MAX, ..facts("late") })).unwrap();
+    assert_eq!(history.expired(Retention::Age { ms: 1 }, 1 << 40).unwrap(), [0; 0]);
+    let read = history.load(RunSelector::Id(late)).unwrap().unwrap().entry.facts;
+    assert_eq!((read.started_ms, read.elapsed_ms), (i64::MAX as u64, i64::MAX as u64));
+}
+
+#[test]
 fn a_study_is_concluded_when_it_ends() {
     let place = TempHistory::new();
     let mut history = place.history();
