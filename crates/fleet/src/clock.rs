@@ -30,7 +30,7 @@ impl Ping {
     /// By how much the agent's clock is ahead, if both ways took as long.
     fn offset_ns(&self) -> i64 {
         let ahead = i128::from(self.t2) - i128::from(self.t1) + i128::from(self.t3) - i128::from(self.t4);
-        (ahead / 2) as i64
+        i64::try_from(ahead / 2).unwrap_or(if ahead < 0 { i64::MIN } else { i64::MAX })
     }
 
     /// Its middle, on the controller's clock.
@@ -156,6 +156,12 @@ mod tests {
         let fit = ClockFit::from_pings(&pings).unwrap();
         assert!((49_000..=51_000).contains(&fit.drift_ppb), "{fit:?}");
         assert!(fit.error_ns < 60_000, "{fit:?}");
+    }
+
+    #[test]
+    fn an_offset_that_cannot_be_stays_on_its_side() {
+        let early = Ping { t1: SECOND, t2: i64::MIN, t3: i64::MIN, t4: SECOND };
+        assert_eq!(ClockFit::from_pings(&[early]).unwrap().offset_ns, i64::MIN);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding, Subject, finding};
+use fiord_stats::Capped;
 
 use crate::model::FleetReport;
 use crate::order::Order;
@@ -206,8 +207,8 @@ fn stragglers(fleet: &FleetReport) -> Vec<Finding> {
             Measure::Iops => format!("{:.0} IOPS (the median is {:.0})", worst.value, worst.median),
             Measure::P99 => format!(
                 "a p99 of {} (the median is {})",
-                Cell::Latency(worst.value as u64).shown(),
-                Cell::Latency(worst.median as u64).shown()
+                Cell::Latency(u64::capped(worst.value)).shown(),
+                Cell::Latency(u64::capped(worst.median)).shown()
             ),
         };
         let name = fleet.hosts.get(worst.host).map_or("", |run| run.host.name.as_str());

@@ -2,6 +2,11 @@
 //!
 //! Invariant: pure. How hosts are reached, and what clocks and sockets say, comes in as values; text and values go out.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 pub mod clock;
 mod findings;
 pub mod hosts;

@@ -2,6 +2,11 @@
 //!
 //! Invariant: every function here is pure. It takes values and returns a `String`; no clock, no file, no stdout.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 pub mod columns;
 pub mod compose;
 pub mod energy;

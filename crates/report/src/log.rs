@@ -11,7 +11,7 @@ use std::num::NonZeroU64;
 use fiord_plan::{LogKind, Logs, WindowValue};
 use fiord_stats::histogram::BINS;
 use fiord_stats::log::{HistogramWindow, WindowEntry};
-use fiord_stats::{LogEntries, LoggedIo};
+use fiord_stats::{Capped, LogEntries, LoggedIo};
 
 pub use samples::LogDecoder;
 use samples::LogEntry;
@@ -177,7 +177,7 @@ fn histogram_line(text: &mut String, window: &HistogramWindow, zero_ms: u64, coa
 
 /// Bytes per second, if `bytes` take `ns` nanoseconds; zero nanoseconds count as one.
 fn per_second(bytes: u64, ns: u64) -> u64 {
-    (u128::from(bytes) * 1_000_000_000 / u128::from(ns.max(1))) as u64
+    u64::capped(u128::from(bytes) * 1_000_000_000 / u128::from(ns.max(1)))
 }
 
 /// Appends a column that another follows.
@@ -206,6 +206,12 @@ mod tests {
     use fiord_stats::{JobLogs, LogSettings};
 
     use super::*;
+
+    #[test]
+    fn a_rate_beyond_all_numbers_is_the_largest_one() {
+        assert_eq!(per_second(u64::MAX, 1), u64::MAX);
+        assert_eq!(crate::model::bytes_per_second(u64::MAX, 1), u64::MAX);
+    }
 
     fn plan() -> Logs {
         Logs {

@@ -5,7 +5,7 @@
 
 use fiord_device::{DeviceUse, DiskUse, EnergyUse};
 use fiord_stats::{
-    DirectionStats, JobPart, JobStats, PartLatencies, RunSteadiness, SteadyState, Timeline, Window,
+    Capped, DirectionStats, JobPart, JobStats, PartLatencies, RunSteadiness, SteadyState, Timeline, Window,
 };
 use serde::{Deserialize, Serialize};
 
@@ -323,7 +323,7 @@ impl RateGroup {
 
 /// Bytes per second, rounded down; 0 when no time passed.
 pub(crate) fn bytes_per_second(bytes: u64, runtime_ms: u64) -> u64 {
-    if runtime_ms == 0 { 0 } else { (u128::from(bytes) * 1000 / u128::from(runtime_ms)) as u64 }
+    if runtime_ms == 0 { 0 } else { u64::capped(u128::from(bytes) * 1000 / u128::from(runtime_ms)) }
 }
 
 impl RateGroup {

@@ -9,7 +9,8 @@ use fiord_device::{DiskCounters, DiskUse};
 use fiord_options::value::steady_word;
 use fiord_stats::latency_distribution::{MS_BOUNDS, NS_BOUNDS, US_BOUNDS};
 use fiord_stats::{
-    BatchMap, BlockLifetimes, BlockState, DepthMap, JobStats, Latency, Moments, OpenArrivals, SteadyState,
+    BatchMap, BlockLifetimes, BlockState, Capped, DepthMap, JobStats, Latency, Moments, OpenArrivals,
+    SteadyState,
 };
 
 use crate::energy;
@@ -238,7 +239,7 @@ fn direction(out: &mut String, job: &JobReport, shown: &Shown, units: &Units) {
         out,
         "  {}: IOPS={}, BW={} ({})({}/{}msec){}",
         shown.name,
-        units.count(shown.iops() as u64),
+        units.count(u64::capped(shown.iops())),
         units.rate(rate),
         units.rate_other(rate),
         units.bytes(stats.bytes),
@@ -330,7 +331,7 @@ fn samples(out: &mut String, shown: &Shown, kb_base: u32) {
     let bandwidth = shown.stats.bandwidth.figures();
     if bandwidth.count > 0 {
         let (unit, divisor) = sample_unit(bandwidth.mean, kb_base);
-        let scaled = |value: u64| if divisor == 1.0 { value } else { (value as f64 / divisor) as u64 };
+        let scaled = |value: u64| if divisor == 1.0 { value } else { u64::capped(value as f64 / divisor) };
         line!(
             out,
             "   bw ({unit:>7}): min={:5}, max={:5}, per={:.2}%, avg={:5.2}, stdev={:5.2}, samples={}",

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a shortened figure has at most the requested digits before the point, and is rounded to nearest.
 
+use fiord_stats::Capped;
+
 /// How figures are shortened: the `significant_figures`, `kb_base` and `unit_base` options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Units {
@@ -85,7 +87,7 @@ fn shorten(value: u128, digits: u32, base: u128) -> (String, usize) {
     // The point takes a character too, so a single remaining one stays empty.
     let room = digits.saturating_sub(digit_count(value / divisor) + 1);
     let decimals = if power == 0 { 0 } else { room as usize };
-    let scale = 10_u128.pow(decimals as u32);
+    let scale = 10_u128.pow(u32::capped(decimals));
     let rounded = (value * scale * 2 + divisor) / (divisor * 2);
     if decimals == 0 {
         return (rounded.to_string(), power);

@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is shown is computed from the values kept here, so that a report read from the history shows the same.
 
-use fiord_stats::{Difference, Summary};
+use fiord_stats::{Capped, Difference, Summary};
 use serde::{Deserialize, Serialize};
 
 use crate::table::{Cell, Column, Table, wrapped};
@@ -30,7 +30,7 @@ impl RepeatedFigure {
 
     fn cell(&self, value: f64) -> Cell {
         match value {
-            _ if self.figure.ends_with("_ns") => Cell::Latency(value.max(0.0).round() as u64),
+            _ if self.figure.ends_with("_ns") => Cell::Latency(u64::capped(value.max(0.0).round())),
             100.0.. => Cell::Number(value, 0),
             _ => Cell::Number(value, 1),
         }

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use fiord_device::DiskUse;
-use fiord_stats::{JobStats, Latency, Moments};
+use fiord_stats::{Capped, JobStats, Latency, Moments};
 
 use crate::figures::{self, Shown};
 use crate::model::{GroupReport, JobReport, RunReport, Unified};
@@ -94,7 +94,7 @@ fn job(out: &mut String, run: &RunReport, job: &JobReport, groups: &[GroupReport
 
 fn direction_fields(out: &mut String, job: &JobReport, shown: &Shown, version: TerseVersion) {
     let stats = &shown.stats;
-    fields!(out, stats.bytes / 1024, shown.bandwidth() / 1024, shown.iops() as u64, stats.runtime_ms);
+    fields!(out, stats.bytes / 1024, shown.bandwidth() / 1024, u64::capped(shown.iops()), stats.runtime_ms);
     moments(out, &stats.submission.running);
     moments(out, &stats.completion.running);
     let list = figures::percentile_list(job);

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a date is a function of a time and an offset; no time zone is looked up.
 
+use fiord_stats::Capped;
+
 const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -76,7 +78,7 @@ fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     }
     // Every year has 365 days and a quarter: the first guess is at most a month away.
     let guess = (year - 1970) * 365 + (year - 1969) / 4 + month * 30;
-    (guess.saturating_sub(30)..guess + 62).find(|days| civil(*days) == (year, month as usize, day))
+    (guess.saturating_sub(30)..guess + 62).find(|days| civil(*days) == (year, usize::capped(month), day))
 }
 
 /// Calendar date and wall-clock time.

@@ -3,6 +3,7 @@
 //! Invariant: every host has a row, in the order of the list; text shows the worst first, and of many hosts only some.
 
 use fiord_report::table::{Cell, Column, Table};
+use fiord_stats::Capped;
 
 use crate::member::Member;
 use crate::model::FleetReport;
@@ -60,8 +61,8 @@ pub(super) fn row(name: String, started: Cell, member: Option<&Member>, fate: &s
         Cell::Text(name),
         started,
         figure(|member| Cell::Number(member.iops, 0)),
-        figure(|member| Cell::Bytes(member.bytes_per_s as u64)),
-        figure(|member| Cell::Latency(member.mean_ns as u64)),
+        figure(|member| Cell::Bytes(u64::capped(member.bytes_per_s))),
+        figure(|member| Cell::Latency(u64::capped(member.mean_ns))),
         percentile(0),
         percentile(1),
         percentile(2),
@@ -140,9 +141,9 @@ fn spreads(all: &Table) -> Vec<Vec<Cell>> {
     let row = |(index, name): (usize, &str)| {
         let of = |known: &Option<([f64; 4], &Cell)>| match known {
             Some((values, Cell::Number(_, decimals))) => Cell::Number(values[index], *decimals),
-            Some((values, Cell::Bytes(_))) => Cell::Bytes(values[index] as u64),
-            Some((values, Cell::Latency(_))) => Cell::Latency(values[index] as u64),
-            Some((values, Cell::Count(_))) => Cell::Count(values[index] as u64),
+            Some((values, Cell::Bytes(_))) => Cell::Bytes(u64::capped(values[index])),
+            Some((values, Cell::Latency(_))) => Cell::Latency(u64::capped(values[index])),
+            Some((values, Cell::Count(_))) => Cell::Count(u64::capped(values[index])),
             _ => Cell::None,
         };
         let mut cells: Vec<Cell> = columns.iter().map(of).collect();

@@ -8,7 +8,7 @@ use fiord_report::normal::{blocks_alone, findings_alone, normal as normal_of};
 use fiord_report::number::Units;
 use fiord_report::repeats::{self, Reported};
 use fiord_report::{RepeatedFigure, RunReport, Show};
-use fiord_stats::job::DIRECTIONS;
+use fiord_stats::{Capped, job::DIRECTIONS};
 
 use super::all_clients::all_clients;
 use super::table;
@@ -112,8 +112,9 @@ fn totals(out: &mut String, fleet: &FleetReport) {
     let Some(all) = &fleet.all else { return };
     let Show { significant_figures, kb_base, unit_base, .. } = all.show;
     let units = Units::new(significant_figures, kb_base, unit_base);
-    let rates =
-        |iops: f64, bytes: f64| format!("{} IOPS, {}", units.count(iops as u64), units.rate(bytes as u64));
+    let rates = |iops: f64, bytes: f64| {
+        format!("{} IOPS, {}", units.count(u64::capped(iops)), units.rate(u64::capped(bytes)))
+    };
     for (direction, stats) in all.stats.directions.iter().enumerate().filter(|(_, stats)| stats.ios > 0) {
         let per_second = |count: u64| count as f64 * 1000.0 / stats.runtime_ms.max(1) as f64;
         let sum = rates(per_second(stats.ios), per_second(stats.bytes));

@@ -4,7 +4,7 @@
 
 use fiord_options::value::steady_word;
 use fiord_stats::job::DIRECTIONS;
-use fiord_stats::{PartLatencies, RunSteadiness, SteadyMeasure, SteadySample, SteadyState};
+use fiord_stats::{Capped, PartLatencies, RunSteadiness, SteadyMeasure, SteadySample, SteadyState};
 
 use super::latency::{Detail, latency};
 use super::writer::Writer;
@@ -62,7 +62,7 @@ pub(super) fn write_part(
     for (index, name) in DIRECTIONS.iter().enumerate().filter(|(index, _)| part.ios_per_s[*index] > 0.0) {
         json.object(name, |json| {
             json.float("iops", part.ios_per_s[index]);
-            json.integer("bw_bytes", part.bytes_per_s[index].round() as u64);
+            json.integer("bw_bytes", u64::capped(part.bytes_per_s[index].round()));
             if let Some(PartLatencies { latencies, .. }) = latencies {
                 latency(json, "clat_ns", &latencies.directions[index], &PERCENTILES, detail);
             }
@@ -76,7 +76,7 @@ pub(super) fn write_part(
 }
 
 fn list(json: &mut Writer, key: &str, steady: &SteadyState, figure: impl Fn(&SteadySample) -> u64) {
-    let missing = (steady.window as usize).saturating_sub(steady.samples.len());
+    let missing = usize::capped(steady.window).saturating_sub(steady.samples.len());
     let taken = steady.samples.iter().map(|sample| figure(sample) as f64);
     json.numbers(key, taken.chain(std::iter::repeat_n(0.0, missing)));
 }

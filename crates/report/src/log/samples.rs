@@ -69,7 +69,7 @@ impl LogDecoder {
 fn line(bytes: &[u8], text: &mut String) -> Option<usize> {
     let number = |at: usize| bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
     let (time_ms, value, packed, length_bytes) = (number(0)?, number(8)?, number(16)?, number(24)?);
-    let (flags, priority) = (packed as u32, (packed >> 32) as u16);
+    let (flags, priority) = ((packed & 0xffff_ffff) as u32, (packed >> 32 & 0xffff) as u16);
     let direction = flags & !(HAS_OFFSET | HAS_PRIORITY);
     let offset = if flags & HAS_OFFSET != 0 { Some(number(BYTES)?) } else { None };
     // Writing to a String cannot fail.

@@ -3,6 +3,7 @@
 //! Invariant: text for people has a unit; programs get a bare figure, whose unit is in the column's key.
 
 use fiord_device::nested;
+use fiord_stats::Capped;
 use serde::{Deserialize, Serialize};
 
 use crate::json::Writer;
@@ -130,7 +131,7 @@ pub fn shown_bytes(bytes: u64) -> String {
 /// A number with this many decimals. Halves are rounded up, as when a rate becomes a count, so that a figure is
 /// the same everywhere.
 fn shown_number(value: f64, decimals: usize) -> String {
-    let scale = 10f64.powi(decimals as i32);
+    let scale = 10f64.powi(i32::capped(decimals));
     let rounded = (value * scale).round() / scale;
     format!("{:.decimals$}", if rounded.is_finite() { rounded } else { value })
 }
