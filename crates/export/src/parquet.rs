@@ -2,7 +2,10 @@
 //!
 //! Invariant: every column may have nothing in a row, but lists, which may be empty; a file without rows has all columns.
 
+use std::fmt;
+
 use fiord_report::table::{Cell, Column};
+use fiord_stats::Capped;
 
 use crate::thrift::{Struct, varint};
 use crate::typed::{Kind, TypedTable, count};
@@ -28,13 +31,35 @@ const UNCOMPRESSED: i32 = 0;
 /// The groups between a column that is a list and its elements, by the names that the format prescribes.
 const LIST_GROUPS: [&str; 2] = ["list", "element"];
 
+/// A column with more than the format can describe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TooLarge {
+    /// The column's key.
+    pub column: &'static str,
+    /// Its bytes, or values.
+    pub size: usize,
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TooLarge { column, size } = self;
+        write!(
+            out,
+            "the column {column} would be larger ({size}) than a page of Parquet; export fewer runs at a time"
+        )
+    }
+}
+
 /// The table as a file.
-pub fn parquet(typed: &TypedTable) -> Vec<u8> {
+///
+/// # Errors
+/// A column has more than 2 GiB, or values.
+pub fn parquet(typed: &TypedTable) -> Result<Vec<u8>, TooLarge> {
     let mut file = MAGIC.to_vec();
     let mut chunks = Vec::new();
     for (index, (column, kind)) in typed.table.columns.iter().zip(&typed.kinds).enumerate() {
         let cells: Vec<&Cell> = typed.table.rows.iter().map(|row| &row[index]).collect();
-        chunks.push(chunk(&mut file, column.key, *kind, &cells));
+        chunks.push(chunk(&mut file, column.key, *kind, &cells)?);
     }
     let rows = typed.table.rows.len();
     let bytes = file.len() - MAGIC.len();
@@ -47,14 +72,14 @@ pub fn parquet(typed: &TypedTable) -> Vec<u8> {
         .text(6, concat!("fiord version ", env!("CARGO_PKG_VERSION")))
         .finish();
     file.extend(&footer);
-    file.extend((footer.len() as u32).to_le_bytes());
+    file.extend(u32::capped(footer.len()).to_le_bytes());
     file.extend(MAGIC);
-    file
+    Ok(file)
 }
 
 /// All columns, in the order of a walk through the tree: a group names the number of its children.
 fn schema(columns: &[Column], kinds: &[Kind]) -> Vec<Struct> {
-    let mut elements = vec![Struct::default().text(4, "schema").i32(5, columns.len() as i32)];
+    let mut elements = vec![Struct::default().text(4, "schema").i32(5, i32::capped(columns.len()))];
     for (column, kind) in columns.iter().zip(kinds) {
         if *kind == Kind::Texts {
             elements.push(Struct::default().i32(3, REQUIRED).text(4, column.key).i32(5, 1).i32(6, LIST));
@@ -82,8 +107,13 @@ fn physical(kind: Kind) -> i32 {
     }
 }
 
+/// A size as the header of a page has it.
+fn page_size(column: &'static str, size: usize) -> Result<i32, TooLarge> {
+    i32::try_from(size).map_err(|_| TooLarge { column, size })
+}
+
 /// Adds a column to the file, and describes it.
-fn chunk(file: &mut Vec<u8>, key: &str, kind: Kind, cells: &[&Cell]) -> Struct {
+fn chunk(file: &mut Vec<u8>, key: &'static str, kind: Kind, cells: &[&Cell]) -> Result<Struct, TooLarge> {
     let offset = file.len();
     let values = Values::of(kind, cells);
     let mut page = Vec::new();
@@ -93,8 +123,8 @@ fn chunk(file: &mut Vec<u8>, key: &str, kind: Kind, cells: &[&Cell]) -> Struct {
     levels(&mut page, &values.present);
     page.extend(&values.bytes);
     let count = values.present.len();
-    let data = Struct::default().i32(1, count as i32).i32(2, PLAIN).i32(3, RLE).i32(4, RLE);
-    let length = page.len() as i32;
+    let data = Struct::default().i32(1, page_size(key, count)?).i32(2, PLAIN).i32(3, RLE).i32(4, RLE);
+    let length = page_size(key, page.len())?;
     file.extend(Struct::default().i32(1, DATA_PAGE).i32(2, length).i32(3, length).nested(5, data).finish());
     file.extend(page);
     let path: &[&str] = if kind == Kind::Texts { &[key, LIST_GROUPS[0], LIST_GROUPS[1]] } else { &[key] };
@@ -108,7 +138,7 @@ fn chunk(file: &mut Vec<u8>, key: &str, kind: Kind, cells: &[&Cell]) -> Struct {
         .i64(6, bytes)
         .i64(7, bytes)
         .i64(9, offset);
-    Struct::default().i64(2, 0).nested(3, described)
+    Ok(Struct::default().i64(2, 0).nested(3, described))
 }
 
 /// The values of a column, one after the other, and which of them there are.
@@ -152,7 +182,7 @@ impl Values {
 
 /// A text with its length before it.
 fn text(words: &str) -> Vec<u8> {
-    [&(words.len() as u32).to_le_bytes(), words.as_bytes()].concat()
+    [&u32::capped(words.len()).to_le_bytes(), words.as_bytes()].concat()
 }
 
 /// Levels of one bit, in runs of equal ones: the length of all, then for each run its length and its level.
@@ -162,6 +192,19 @@ fn levels(page: &mut Vec<u8>, levels: &[bool]) {
         varint(&mut runs, (run.len() as u64) << 1);
         runs.push(u8::from(run[0]));
     }
-    page.extend((runs.len() as u32).to_le_bytes());
+    page.extend(u32::capped(runs.len()).to_le_bytes());
     page.extend(runs);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_page_cannot_describe_is_refused_and_not_wrapped_around() {
+        assert_eq!(page_size("host", 0x7fff_ffff), Ok(i32::MAX));
+        let refused = page_size("host", 1 << 31).unwrap_err();
+        let text = "the column host would be larger (2147483648) than a page of Parquet; export fewer runs at a time";
+        assert_eq!(refused.to_string(), text);
+    }
 }

@@ -2,6 +2,8 @@
 //!
 //! Invariant: the fields of a structure are written in ascending order of their numbers.
 
+use fiord_stats::Capped;
+
 /// Types of fields and of elements of lists, by their numbers.
 const I32: u8 = 5;
 const I64: u8 = 6;
@@ -40,7 +42,7 @@ impl Struct {
     /// An integer of 64 bits.
     pub(crate) fn i64(mut self, number: u8, value: usize) -> Self {
         self.field(number, I64);
-        zigzag(&mut self.bytes, value as i64);
+        zigzag(&mut self.bytes, i64::capped(value));
         self
     }
 
@@ -83,7 +85,7 @@ impl Struct {
     fn list(&mut self, number: u8, kind: u8, count: usize) {
         self.field(number, LIST);
         match count {
-            0..15 => self.bytes.push((count as u8) << 4 | kind),
+            0..15 => self.bytes.push(u8::capped(count) << 4 | kind),
             _ => {
                 self.bytes.push(0xf0 | kind);
                 varint(&mut self.bytes, count as u64);
@@ -104,10 +106,10 @@ fn zigzag(bytes: &mut Vec<u8>, value: i64) {
 /// Seven bits to a byte, the lowest first; the highest bit says that more follow.
 pub(crate) fn varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
+        bytes.push((value & 0x7f) as u8 | 0x80);
         value >>= 7;
     }
-    bytes.push(value as u8);
+    bytes.push((value & 0x7f) as u8);
 }
 
 #[cfg(test)]

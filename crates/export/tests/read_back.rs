@@ -74,7 +74,7 @@ fn every_kind_of_column_is_read_back() {
         ],
     ];
     rows.into_iter().for_each(|row| typed.push(row).unwrap());
-    let all = read(&opened("kinds", &parquet(&typed)));
+    let all = read(&opened("kinds", &parquet(&typed).unwrap()));
     let values = |row: usize| all[row].iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>();
     assert_eq!(all[0].iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), COLUMNS.map(|(key, _)| key));
     let list = "[Str(\"/a\"), Str(\"/b,c\")]";
@@ -93,7 +93,7 @@ fn many_rows_and_none_have_the_same_columns() {
         let columns = schema.columns().iter().map(|column| (column.path().string(), column.physical_type()));
         (columns.collect::<Vec<_>>(), reader.metadata().file_metadata().num_rows())
     };
-    let empty = opened("empty", &parquet(&typed));
+    let empty = opened("empty", &parquet(&typed).unwrap());
     let (columns, count) = types(&empty);
     assert_eq!((columns.len(), count), (6, 0));
     assert_eq!(columns[2], ("targets.list.element".to_string(), Type::BYTE_ARRAY));
@@ -105,7 +105,7 @@ fn many_rows_and_none_have_the_same_columns() {
         row[2] = texts(&["t"; 3][..(number % 4) as usize]);
         typed.push(row).unwrap();
     }
-    let file = opened("many", &parquet(&typed));
+    let file = opened("many", &parquet(&typed).unwrap());
     assert_eq!(types(&file), (columns, 5000));
     let rows = read(&file);
     for (number, row) in rows.iter().enumerate() {

@@ -63,7 +63,7 @@ impl Export {
         };
         let bytes = match format {
             Format::Csv => table.table.csv().into_bytes(),
-            Format::Parquet => parquet(&table),
+            Format::Parquet => parquet(&table).map_err(|too_large| too_large.to_string())?,
             Format::Line => {
                 let numbers: Vec<u64> = entries.iter().map(|entry| entry.id.unsigned_abs()).collect();
                 line_protocol(MEASUREMENT, &table, &numbers).into_bytes()
