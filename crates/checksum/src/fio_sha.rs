@@ -30,7 +30,7 @@ pub fn fio_sha256(data: &[u8]) -> [u8; FIO_SHA256_BYTES] {
     last[56..].copy_from_slice(&(data.len() as u64 * 8).to_le_bytes());
     compress256(&mut state, &[last]);
     for (byte, word) in last.iter_mut().zip(state) {
-        *byte = word as u8;
+        *byte = (word & 0xff) as u8;
     }
     last
 }

@@ -3,6 +3,11 @@
 //! Invariant: a digest has the bytes that fio writes into a block's header for the same data, so that either program can
 //! check what the other wrote. The two exceptions, SHA-256 and SHA-512, have functions of their own.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod fio_sha;
 mod protection;
 

@@ -4,6 +4,7 @@
 
 use fiord_import::DirectionName;
 use fiord_report::table::{Cell, shown_bytes};
+use fiord_stats::Capped;
 
 use crate::side::{Measured, Row, Side};
 
@@ -90,7 +91,7 @@ fn difference(aspect: Aspect, one: (&Side, &Row<'_>), other: (&Side, &Row<'_>)) 
         Aspect::BlockSize => DirectionName::ALL.into_iter().find_map(|name| {
             let (one, other) = (block_bytes(run, name)?, block_bytes(other_run, name)?);
             let is_same = (one - other).abs() <= BLOCK_SHARE * one.max(other);
-            let shown = |bytes: f64| shown_bytes(bytes.round() as u64);
+            let shown = |bytes: f64| shown_bytes(u64::capped(bytes.round()));
             if is_same { None } else { differ("the block size", Some(shown(one)), Some(shown(other))) }
         }),
         Aspect::Depth => {

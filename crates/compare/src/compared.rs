@@ -2,6 +2,8 @@
 //!
 //! Invariant: values only; `comparison.rs` makes them.
 
+use fiord_stats::Capped;
+
 use crate::estimate::Estimate;
 use crate::figure::{Figure, Subject};
 use crate::margin::Margin;
@@ -90,7 +92,7 @@ impl Interval {
     /// The smallest that has both ends, in percent.
     pub fn around(low_percent: f64, high_percent: f64) -> Interval {
         let (low, high) = ((low_percent * 10.0).floor(), (high_percent * 10.0).ceil());
-        Interval { low_tenths: low as i64, high_tenths: high as i64 }
+        Interval { low_tenths: i64::capped(low), high_tenths: i64::capped(high) }
     }
 
     /// Its lower end in percent.

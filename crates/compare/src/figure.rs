@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 pub use fiord_import::DirectionName;
 use fiord_report::table::{Cell, shown_bytes};
+use fiord_stats::Capped;
 
 /// What a figure is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,10 +107,12 @@ impl Figure {
             Measure::Iops | Measure::IopsPerWatt => Cell::Number(value, 0),
             Measure::Watts => Cell::Formatted(format!("{value:.1} W"), value),
             Measure::BytesPerJoule => {
-                Cell::Formatted(format!("{}/J", shown_bytes(value.round() as u64)), value)
+                Cell::Formatted(format!("{}/J", shown_bytes(u64::capped(value.round()))), value)
             }
-            Measure::Bandwidth => Cell::Formatted(format!("{}/s", shown_bytes(value.round() as u64)), value),
-            Measure::Mean | Measure::Percentile(_) => Cell::Latency(value.max(0.0).round() as u64),
+            Measure::Bandwidth => {
+                Cell::Formatted(format!("{}/s", shown_bytes(u64::capped(value.round()))), value)
+            }
+            Measure::Mean | Measure::Percentile(_) => Cell::Latency(u64::capped(value.max(0.0).round())),
         }
     }
 }

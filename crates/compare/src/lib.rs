@@ -2,6 +2,11 @@
 //!
 //! Invariant: pure. Nothing is called different that noise explains, nor the same that noise may hide a difference of; results of different workloads are shown beside each other and not judged.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 pub mod aspect;
 pub mod compared;
 pub mod comparison;

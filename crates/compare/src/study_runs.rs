@@ -8,7 +8,7 @@ use fiord_import::{
     ReportedFinding, StudyRows, StudyValue, WindowFigures,
 };
 use fiord_report::table::{Cell, Column, Table};
-use fiord_stats::repeats::INTERVAL_VALUES_MIN;
+use fiord_stats::{Capped, repeats::INTERVAL_VALUES_MIN};
 
 use crate::aspect::workload;
 use crate::estimate::{bytes_per_s, percentile};
@@ -95,7 +95,7 @@ fn figures(latency: Option<&LatencyFigures>, windows: Option<&WindowFigures>, re
         ns(latency.and_then(|latency| latency.min_ns)),
         ns(latency.and_then(|latency| latency.max_ns)),
     ]);
-    let at = |percent: f64| latency.and_then(|latency| percentile(latency, percent)).map(|ns| ns as u64);
+    let at = |percent: f64| latency.and_then(|latency| percentile(latency, percent)).map(u64::capped);
     cells.extend(PERCENTILES.map(|(percent, _)| ns(at(percent))));
     cells.push(windows.map_or(Cell::None, |windows| Cell::Number(windows.window_s, 3)));
     let rates = |windows: &WindowFigures| windows.iops.iter().map(|rate| Cell::Number(*rate, 1)).collect();
@@ -149,7 +149,7 @@ impl Row<'_> {
     }
 
     fn count(&self, key: &str) -> Option<u64> {
-        self.number(key).map(|number| number as u64)
+        self.number(key).map(u64::capped)
     }
 
     fn list(&self, key: &str) -> &[StudyValue] {

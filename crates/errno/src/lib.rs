@@ -3,6 +3,11 @@
 //! Invariant: each of the kernel's numbers is listed once, with the number that Linux gives it on x86-64, ARM, RISC-V,
 //! POWER, s390 and LoongArch; the texts are those of `strerror`, whatever the locale.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 use std::fmt;
 use std::io;
 

@@ -3,6 +3,7 @@
 //! Invariant: a sentence is left out if the report lacks one of its figures.
 
 use fiord_import::{DirectionFigures, DirectionName, LatencyFigures, NeverIssued, SampleMoments};
+use fiord_stats::Capped;
 
 use crate::entry::{PartExplanation, Sentences};
 use crate::words::{bytes, count, list, number_of, percent, time, times};
@@ -111,7 +112,7 @@ fn mean_size(of: &DirectionFigures, moved: u64, ios: u64) -> u64 {
     let sectors = (mean / SECTOR).round() * SECTOR;
     // JSON has no lines, and exact bytes.
     let is_rounded = of.line.is_some() && (sectors - mean).abs() <= mean * 0.005;
-    if is_rounded { sectors as u64 } else { mean as u64 }
+    if is_rounded { u64::capped(sectors) } else { u64::capped(mean) }
 }
 
 /// The mean and the extremes: `187us on average, from 23.6us to 693us`.
@@ -288,7 +289,8 @@ pub(crate) fn percentiles(latency: &LatencyFigures, noun: &str) -> Sentences {
 
 fn sampled(samples: &SampleMoments, is_bandwidth: bool) -> Sentences {
     let mut said = Sentences::default();
-    let shown = |figure: f64| if is_bandwidth { bytes(figure.round() as u64) } else { count(figure.round()) };
+    let shown =
+        |figure: f64| if is_bandwidth { bytes(u64::capped(figure.round())) } else { count(figure.round()) };
     let what = if is_bandwidth { "Bytes" } else { "I/Os" };
     match samples.count {
         Some(0) => {

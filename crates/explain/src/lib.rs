@@ -2,6 +2,11 @@
 //!
 //! Invariant: pure; every statement follows from the figures of the report or its findings.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod checks;
 mod device;
 mod direction;

@@ -4,6 +4,7 @@
 
 use fiord_import::{StudyRows, StudyValue};
 use fiord_report::table::Cell;
+use fiord_stats::Capped;
 
 use crate::words;
 
@@ -107,7 +108,7 @@ impl Key {
             Unit::PerS => format!("{}/s", plain(number)),
             Unit::Percent => format!("{} %", Cell::Number(number, 1).shown()),
             Unit::Times => words::times(number),
-            Unit::Bytes => words::bytes(number.max(0.0) as u64),
+            Unit::Bytes => words::bytes(u64::capped(number.max(0.0))),
             Unit::Ns => words::time(number),
             Unit::Ms => words::time(number * 1e6),
             Unit::S => format!("{} s", Cell::Number(number, 1).shown()),
@@ -214,7 +215,7 @@ pub fn shown(table: &StudyRows) -> ShownTable {
 /// Decimals at which a small figure still has two digits.
 fn decimals(number: f64) -> usize {
     match number.abs() {
-        size if size > 0.0 && size < 0.1 => (1.0 - size.log10().floor()).min(9.0) as usize,
+        size if size > 0.0 && size < 0.1 => usize::capped((1.0 - size.log10().floor()).min(9.0)),
         _ => 1,
     }
 }

@@ -3,6 +3,7 @@
 //! Invariant: a figure has the same text wherever it occurs, with its unit.
 
 use fiord_report::table::Cell;
+use fiord_stats::Capped;
 
 /// Bytes: `22.1MiB`.
 pub(crate) fn bytes(bytes: u64) -> String {
@@ -11,7 +12,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
 
 /// A time: `187us`.
 pub(crate) fn time(ns: f64) -> String {
-    Cell::Latency(ns.max(0.0).round() as u64).shown()
+    Cell::Latency(u64::capped(ns.max(0.0).round())).shown()
 }
 
 /// A count with its digits in groups, or a small rate with decimals: `106 811`, `3.2`.

@@ -3,6 +3,11 @@
 //! Invariant: pure. Facts, plans and what was measured come as values; where a figure is not known, there is no
 //! finding. One file per subject; the meaning and the severity of codes are in `fiord_report::finding` alone.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod evidence;
 mod interrupted;
 mod lint;

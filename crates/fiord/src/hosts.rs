@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use fiord_fleet::{Fate, Host};
 use fiord_remote::Finished;
 use fiord_report::columns;
+use fiord_stats::Capped;
 use fiord_sys::{clock, tty};
 use fiord_wire::controller::{Remote, SILENT_NS};
 use fiord_wire::{Controller, Told};
@@ -106,7 +107,7 @@ impl<'h> Progress<'h> {
 }
 
 fn progress(controller: &Controller, hosts: &[Host]) -> String {
-    let now_ns = clock::monotonic_ns() as i64;
+    let now_ns = i64::capped(clock::monotonic_ns());
     let remotes = controller.remotes();
     let mut doing: BTreeMap<&'static str, usize> = BTreeMap::new();
     remotes.iter().for_each(|remote| *doing.entry(remote.doing()).or_default() += 1);

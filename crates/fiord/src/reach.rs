@@ -10,6 +10,7 @@ use fiord_options::{Origin, Place};
 use fiord_remote::launch::{self, Launcher, Push};
 use fiord_remote::{Job, slurm};
 use fiord_session::run::environment;
+use fiord_stats::Capped;
 use fiord_wire::{ControllerSettings, Prepare};
 
 use crate::config;
@@ -83,7 +84,7 @@ impl Reach {
         let of = |host: &Host| {
             let launcher = Launcher::of(host.via.as_ref().unwrap_or(&self.via), ssh.clone())
                 .map_err(|why| format!("--via: {why}"))?;
-            let count = hosts.len() as u32;
+            let count = u32::capped(hosts.len());
             let prepare =
                 Prepare { name: host.name.clone(), number: host.number, hosts: count, ..prepare(host) };
             Ok((host.clone(), launcher, prepare))

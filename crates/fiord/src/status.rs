@@ -62,7 +62,7 @@ const SIGNALS: u8 = 128;
 
 /// Ended by this signal.
 pub(crate) fn of_signal(signal: i32) -> u8 {
-    SIGNALS.wrapping_add(signal as u8)
+    SIGNALS.saturating_add(u8::try_from(signal).unwrap_or(0))
 }
 
 /// The status for how a run or a study ended.

@@ -82,7 +82,7 @@ impl EnergyMeter {
                 // The mean of both readings.
                 (Some(last), Some(now), None) => {
                     let power_uw = u128::from(last) + u128::from(now);
-                    (power_uw * u128::from(elapsed_ns) / 2_000_000_000) as u64
+                    u64::try_from(power_uw * u128::from(elapsed_ns) / 2_000_000_000).unwrap_or(u64::MAX)
                 }
                 _ => 0,
             };
@@ -105,6 +105,11 @@ impl EnergyMeter {
 
     /// The mean power of each source since it was opened or started, in microwatts.
     pub fn power_uw(&self) -> Vec<(String, u64)> {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "power is not negative, and what is beyond all numbers is the largest one"
+        )]
         let power = |used: EnergyUse| Some((used.source.clone(), (used.watts()? * 1e6) as u64));
         self.so_far().into_iter().filter_map(power).collect()
     }

@@ -3,6 +3,11 @@
 //! Invariant: probing changes nothing. Nothing is written, created or locked here, and an unknown fact is `None` or
 //! absent from a list, never a guess.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 pub mod activity;
 mod bmc;
 pub mod claims;

@@ -15,6 +15,7 @@ const ZFS_LABEL_BYTES: u64 = 256 << 10;
 
 /// Where the uberblocks of a label begin, which reach to its end, and their smallest distance.
 const ZFS_RING: u64 = 128 << 10;
+const ZFS_RING_BYTES: usize = 128 << 10;
 const ZFS_SLOT_BYTES: usize = 1 << 10;
 
 /// The first bytes of an uberblock, of a machine of either kind.
@@ -56,7 +57,7 @@ pub fn of_device(path: &Path) -> io::Result<Option<&'static str>> {
         end.checked_sub(ZFS_LABEL_BYTES),
     ] {
         let Some(at) = label else { continue };
-        if has_uberblock(&read(&file, at + ZFS_RING, (ZFS_LABEL_BYTES - ZFS_RING) as usize)?) {
+        if has_uberblock(&read(&file, at + ZFS_RING, ZFS_RING_BYTES)?) {
             return Ok(Some("ZFS pool member"));
         }
     }

@@ -4,6 +4,11 @@
 //! Invariant: no socket is opened here. Requests and responses are bytes in and out, and once a client is made nothing
 //! here allocates as long as paths are not longer than before.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod client;
 mod response;
 mod signature;

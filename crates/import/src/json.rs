@@ -8,6 +8,7 @@ mod locate;
 pub mod replaced;
 pub mod study;
 
+use fiord_stats::Capped;
 use serde_json::Value;
 
 use crate::clients;
@@ -288,8 +289,8 @@ fn direction(name: DirectionName, fields: &Fields<'_>, is_old: bool) -> Result<D
             |part: &str| fields.float(&format!("{prefix}_{part}")).map(|figure| figure.map(|it| it * scale));
         Ok(SampleMoments {
             line: None,
-            min: of("min")?.map(|figure| figure as u64),
-            max: of("max")?.map(|figure| figure as u64),
+            min: of("min")?.map(u64::capped),
+            max: of("max")?.map(u64::capped),
             mean: of("mean")?,
             stddev: of(deviation)?,
             share_percent: fields.float(&format!("{prefix}_agg"))?,
@@ -329,8 +330,8 @@ fn latency(fields: &Fields<'_>, key: &str, old_key: &str) -> Result<Option<Laten
     };
     let mut latency = LatencyFigures {
         line: None,
-        min_ns: found.float("min")?.map(|figure| (figure * unit_ns) as u64),
-        max_ns: found.float("max")?.map(|figure| (figure * unit_ns) as u64),
+        min_ns: found.float("min")?.map(|figure| u64::capped(figure * unit_ns)),
+        max_ns: found.float("max")?.map(|figure| u64::capped(figure * unit_ns)),
         mean_ns: found.float("mean")?.map(|figure| figure * unit_ns),
         stddev_ns: found.float("stddev")?.map(|figure| figure * unit_ns),
         count: found.number("N")?,
@@ -343,14 +344,14 @@ fn latency(fields: &Fields<'_>, key: &str, old_key: &str) -> Result<Option<Laten
                 key.parse().map_err(|_| percentiles.wrong(&format!("{key:?} is not a percentile")))?;
             // fio 2 fills its list of twenty with zeros.
             if percent > 0.0 {
-                latency.percentiles.push(Percentile { percent, ns: (value * unit_ns) as u64 });
+                latency.percentiles.push(Percentile { percent, ns: u64::capped(value * unit_ns) });
             }
         }
     }
     if let Some(bins) = found.object("bins")? {
         for (key, count) in bins.figures()? {
             let ns = key.parse().map_err(|_| bins.wrong(&format!("{key:?} is not a latency")))?;
-            latency.bins.push((ns, count as u64));
+            latency.bins.push((ns, u64::capped(count)));
         }
     }
     Ok(Some(latency))

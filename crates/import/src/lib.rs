@@ -2,6 +2,11 @@
 //!
 //! Invariant: pure, and no input makes it panic. A figure that a format does not carry is absent, never guessed.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod clients;
 mod json;
 pub mod log;
@@ -22,6 +27,7 @@ pub use model::{
 pub use place::ReadError;
 pub use totals::Totals;
 
+use fiord_stats::Capped;
 use normal::NormalReader;
 use place::NumberedLine;
 
@@ -65,7 +71,9 @@ pub fn read(text: &str) -> Result<Vec<Report>, ReadError> {
             reports.push(report);
             // What follows it on its last line is ignored.
             let after = text[offset + length..].find('\n').map_or(text.len(), |rest| offset + length + rest);
-            number += text[offset..after].bytes().filter(|byte| *byte == b'\n').count() as u32;
+            number = number.saturating_add(u32::capped(
+                text[offset..after].bytes().filter(|byte| *byte == b'\n').count(),
+            ));
             offset = after + 1;
             continue;
         } else {

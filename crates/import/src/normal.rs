@@ -14,6 +14,7 @@ use crate::model::{
 };
 use crate::number::{self, Prefixes};
 use crate::place::{NumberedLine, ReadError, pairs};
+use fiord_stats::Capped;
 use job::JobReader;
 use preface::{Preface, without_host};
 use response::ResponseReader;
@@ -268,7 +269,7 @@ fn rate(report: &mut Report, line: NumberedLine<'_>) -> Result<(), ReadError> {
     let Some(name) = DirectionName::from_name(name.trim()) else { return Ok(()) };
     let prefixes = if rest.contains("aggrb=") { Prefixes::Binary } else { Prefixes::Precise };
     let bytes =
-        |text| line.figure(first_word(text), "bytes", |text| number::bytes(text, prefixes)).map(|b| b as u64);
+        |text| line.figure(first_word(text), "bytes", |text| number::bytes(text, prefixes)).map(u64::capped);
     let ms = |text: &'_ str| -> Option<u64> { text.trim().trim_end_matches("msec").parse().ok() };
     let mut found = RateFigures { name, line: line.number, ..RateFigures::default() };
     for part in rest.split(", ") {

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use fiord_stats::Capped;
+
 /// Why a text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadError {
@@ -35,7 +37,7 @@ impl NumberedLine<'_> {
     /// An error at a part of this line.
     pub fn error(&self, part: &str, problem: impl Into<String>) -> ReadError {
         let offset = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
-        let column = if offset <= self.text.len() { offset as u32 + 1 } else { 1 };
+        let column = if offset <= self.text.len() { u32::capped(offset).saturating_add(1) } else { 1 };
         ReadError { line: self.number, column, problem: problem.into() }
     }
 
@@ -61,6 +63,6 @@ pub(crate) fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
 pub(crate) fn place_of(text: &str, offset: usize) -> (u32, u32) {
     let before = &text.as_bytes()[..offset.min(text.len())];
     let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let line = before.iter().filter(|byte| **byte == b'\n').count() as u32 + 1;
-    (line, (before.len() - line_start) as u32 + 1)
+    let line = u32::capped(before.iter().filter(|byte| **byte == b'\n').count()).saturating_add(1);
+    (line, u32::capped(before.len() - line_start).saturating_add(1))
 }

@@ -3,6 +3,8 @@
 //! Invariant: the meaning of a field is defined in `layout` alone, which both the reader and explanations of fields
 //! use.
 
+use fiord_stats::Capped;
+
 use crate::model::{
     DirectionFigures, DirectionName, DiskFigures, ErrorFigures, JobFigures, LatencyBucket, LatencyFigures,
     Percentile, Report, ReportFormat, SampleMoments,
@@ -304,8 +306,8 @@ fn assign_direction(
             let latency = latency.get_or_insert_with(LatencyFigures::default);
             let ns = plain()? * 1000.0;
             match moment {
-                MomentField::Min => latency.min_ns = Some(ns as u64),
-                MomentField::Max => latency.max_ns = Some(ns as u64),
+                MomentField::Min => latency.min_ns = Some(u64::capped(ns)),
+                MomentField::Max => latency.max_ns = Some(u64::capped(ns)),
                 MomentField::Mean => latency.mean_ns = Some(ns),
                 MomentField::Deviation => latency.stddev_ns = Some(ns),
                 MomentField::Count => latency.count = Some(whole()?),
@@ -341,11 +343,11 @@ fn assign_direction(
 
 fn assign_sample(samples: &mut SampleMoments, moment: MomentField, figure: f64) {
     match moment {
-        MomentField::Min => samples.min = Some(figure as u64),
-        MomentField::Max => samples.max = Some(figure as u64),
+        MomentField::Min => samples.min = Some(u64::capped(figure)),
+        MomentField::Max => samples.max = Some(u64::capped(figure)),
         MomentField::Mean => samples.mean = Some(figure),
         MomentField::Deviation => samples.stddev = Some(figure),
-        MomentField::Count => samples.count = Some(figure as u64),
+        MomentField::Count => samples.count = Some(u64::capped(figure)),
     }
 }
 

@@ -3,6 +3,8 @@
 //! Invariant: a scale is fixed and does not depend on what is shown, so that bars of two runs can be compared; a
 //! value off the scale ends at its edge.
 
+use fiord_stats::Capped;
+
 /// A scale: powers of ten, evenly spaced.
 #[derive(Clone, Copy, Debug)]
 pub struct Bars {
@@ -27,7 +29,7 @@ impl Bars {
     pub fn bar(&self, value: f64) -> String {
         let decades = value.log10() - f64::from(self.from);
         let eighths = (decades * self.decade_width as f64 * 8.0).round();
-        let eighths = (eighths.max(1.0) as usize).min(self.width() * 8);
+        let eighths = usize::capped(eighths.max(1.0)).min(self.width() * 8);
         let mut bar = "█".repeat(eighths / 8);
         bar.extend(Some(EIGHTHS[eighths % 8]).filter(|last| *last != ' '));
         bar
@@ -35,7 +37,8 @@ impl Bars {
 
     /// The labels of the axis, at each power of ten except the right edge.
     pub fn axis(&self) -> String {
-        let mark = |decade: usize| format!("{:<1$}", shown(self.from + decade as i32), self.decade_width);
+        let mark =
+            |decade: usize| format!("{:<1$}", shown(self.from + i32::capped(decade)), self.decade_width);
         (0..self.decades).map(mark).collect::<String>().trim_end().to_string()
     }
 }
@@ -44,9 +47,9 @@ impl Bars {
 fn shown(power: i32) -> String {
     match power {
         ..0 => format!("{}", 10f64.powi(power)),
-        0..3 => format!("{}", 10u64.pow(power as u32)),
-        3..6 => format!("{}k", 10u64.pow(power as u32 - 3)),
-        _ => format!("{}M", 10u64.pow(power as u32 - 6)),
+        0..3 => format!("{}", 10u64.pow(power.unsigned_abs())),
+        3..6 => format!("{}k", 10u64.pow(power.unsigned_abs() - 3)),
+        _ => format!("{}M", 10u64.pow(power.unsigned_abs() - 6)),
     }
 }
 

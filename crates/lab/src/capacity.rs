@@ -9,6 +9,7 @@ use std::time::Duration;
 use fiord_report::repeats::Reported;
 use fiord_report::table::{Cell, Column, Table};
 use fiord_report::{Code, Finding};
+use fiord_stats::Capped;
 
 use crate::chart::{self, Chart};
 use crate::figures::Figures;
@@ -78,7 +79,7 @@ impl Capacity {
                 }
             ));
         }
-        let each = (settings.time / (search::RUNS_MAX as u32 + 1)).max(Duration::from_millis(100));
+        let each = (settings.time / (u32::capped(search::RUNS_MAX) + 1)).max(Duration::from_millis(100));
         let outline = StudyOutline {
             is_of_users_options: matches!(load, Load::Job(_)),
             percentile_max: settings.bound.percentile,
@@ -161,7 +162,7 @@ impl Capacity {
     }
 
     fn limit_shown(&self) -> String {
-        Cell::Latency(self.settings.bound.limit.as_nanos() as u64).shown()
+        Cell::Latency(u64::capped(self.settings.bound.limit.as_nanos())).shown()
     }
 
     /// Every run, with its target if there are several.
@@ -194,7 +195,7 @@ impl Capacity {
             only.filter(|_| is_over).map_or([Cell::None, Cell::None, Cell::None], Found::rates);
         vec![
             ("bound_percentile", Cell::Number(self.settings.bound.percentile, 2)),
-            ("bound_ns", Cell::Latency(self.settings.bound.limit.as_nanos() as u64)),
+            ("bound_ns", Cell::Latency(u64::capped(self.settings.bound.limit.as_nanos()))),
             ("capacity_iops", capacity),
             ("capacity_iops_min", min),
             ("capacity_iops_max", max),
@@ -246,7 +247,7 @@ impl Study for Capacity {
     }
 
     fn time(&self) -> Duration {
-        self.each * self.runs_max() as u32
+        self.each * u32::capped(self.runs_max())
     }
 
     fn result(&self, results: &[StepResult], width: usize) -> StudyResult {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use fiord_report::columns;
+use fiord_stats::Capped;
 
 mod canvas;
 pub mod scale;
@@ -178,7 +179,7 @@ fn tick_line(chart: &Chart, x: &Scale, columns: usize) -> String {
     for (value, label) in order.into_iter().map(|index| ticks[index]) {
         let label = columns::cut(label, columns);
         let length = columns::width(label);
-        let middle = (x.share(value) * (columns - 1) as f64).round() as usize;
+        let middle = usize::capped((x.share(value) * (columns - 1) as f64).round());
         let start = middle.saturating_sub(length / 2).min(columns - length);
         let end = start + length;
         // One blank between neighbours.

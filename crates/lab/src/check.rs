@@ -9,6 +9,7 @@ use std::time::Duration;
 use fiord_report::RepeatedFigure;
 use fiord_report::repeats::Reported;
 use fiord_report::table::{Cell, Column, Table, shown_bytes};
+use fiord_stats::Capped;
 
 use crate::repeats;
 use crate::rounds::{Repeat, Rounds};
@@ -85,7 +86,7 @@ impl Check {
         let rounds =
             rounds(profile, repeat, stages.iter().filter(|stage| stage.seconds > 0).map(&all_rounds).min());
         let step = |stage: &Stage| {
-            let each = all_rounds(stage) / rounds.min as u32;
+            let each = all_rounds(stage) / u32::capped(rounds.min);
             let name = stage.name.replace('-', " ");
             let jobs = stage.placed(&place, each);
             match stage.seconds {
@@ -170,7 +171,7 @@ impl Study for Check {
         let rows = self.rows(results);
         let hidden =
             rows.iter().any(|row| row.noise_across_limit().or_else(|| row.noise_across_headroom()).is_some());
-        let rounds = results.len().checked_div(self.measured()).unwrap_or(0).max(1) as u32;
+        let rounds = u32::capped(results.len().checked_div(self.measured()).unwrap_or(0).max(1));
         let next = Check::spent(results) / rounds;
         !hidden || Check::spent(results) + next > self.time
     }

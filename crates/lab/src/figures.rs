@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use fiord_report::table::Cell;
 use fiord_report::{JobReport, RunReport};
 use fiord_stats::job::DIRECTIONS;
-use fiord_stats::{DirectionStats, JobPart, Latency, RunLatencies, RunSteadiness};
+use fiord_stats::{Capped, DirectionStats, JobPart, Latency, RunLatencies, RunSteadiness};
 
 /// Reads, writes or trims of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -46,7 +46,7 @@ impl Figures {
 
     /// I/Os per second, as tables show it. Sentences show the same cell.
     pub fn iops_cell(&self) -> Cell {
-        Cell::Count(self.iops.round() as u64)
+        Cell::Count(u64::capped(self.iops.round()))
     }
 
     /// MiB per second, as tables show it. Sentences show the same cell.
@@ -114,7 +114,7 @@ impl Figures {
     fn of_latency(latency: &Latency) -> Figures {
         let percentiles = latency.percentiles(&[50.0, 99.0, 99.9]);
         Figures {
-            mean_ns: latency.running.mean().round() as u64,
+            mean_ns: u64::capped(latency.running.mean().round()),
             p50_ns: percentiles[0],
             p99_ns: percentiles[1],
             p999_ns: percentiles[2],

@@ -3,6 +3,10 @@
 //! Invariant: pure. From a target a study makes settings and paths, never text to be parsed again; from reports it makes
 //! a table and a sentence. It does not know how jobs are run, so every study can be tested on synthetic reports.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, reason = "files go through the target opener"))]
 
 pub mod bars;

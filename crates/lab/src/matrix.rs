@@ -7,6 +7,7 @@ use std::time::Duration;
 use fiord_options::job;
 use fiord_report::repeats::Reported;
 use fiord_report::table::{Cell, Column, Table};
+use fiord_stats::Capped;
 
 use crate::figures::{Figures, READ, WRITE};
 use crate::repeats;
@@ -81,7 +82,7 @@ impl Matrix {
                 target.shown()
             ));
         }
-        let all_rounds = time / (blocks.len() * allowed.len()).max(1) as u32;
+        let all_rounds = time / u32::capped((blocks.len() * allowed.len()).max(1));
         let rounds = Rounds::of(repeat, all_rounds);
         let each = rounds.each(all_rounds);
         let mut steps: Vec<Step> = target.writable.then(|| target.fill()).into_iter().collect();

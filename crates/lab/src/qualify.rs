@@ -3,6 +3,8 @@
 //! Invariant: a test that did not become steady has no figures in the rows; what its rounds measured is in lists of their
 //! own.
 
+use fiord_stats::Capped;
+
 mod figures;
 mod kept;
 mod phase;
@@ -168,7 +170,9 @@ fn rotating(target: &StudyTarget) -> Option<String> {
 fn precondition_bytes(phase: &Phase, target: &StudyTarget, settings: &Settings) -> u64 {
     match (&phase.precondition, settings.sprandom) {
         (None, _) => 0,
-        (Some(_), Some(share)) if phase.test.is_random() => (target.size_bytes as f64 * (1.0 + share)) as u64,
+        (Some(_), Some(share)) if phase.test.is_random() => {
+            u64::capped(target.size_bytes as f64 * (1.0 + share))
+        }
         (Some(_), _) => kept::FILLS * target.size_bytes,
     }
 }

@@ -6,7 +6,7 @@ use fiord_options::value::EngineName;
 use fiord_options::{Spec, job};
 use fiord_report::repeats::Reported;
 use fiord_report::table::{Cell, Column, Table};
-use fiord_stats::Summary;
+use fiord_stats::{Capped, Summary};
 use std::time::Duration;
 
 use crate::bars::Bars;
@@ -115,7 +115,7 @@ impl Quick {
     /// At this target, in this total time for all rows and their repetitions.
     pub fn new(target: StudyTarget, time: Duration, repeat: Repeat) -> Quick {
         let rows: Vec<&Row> = ROWS.iter().filter(|row| target.writable || row.direction == READ).collect();
-        let all_rounds = time / rows.len() as u32;
+        let all_rounds = time / u32::capped(rows.len());
         let rounds = Rounds::of(repeat, all_rounds);
         let each = rounds.each(all_rounds);
         let mut steps: Vec<Step> = target.writable.then(|| target.fill()).into_iter().collect();
@@ -332,8 +332,8 @@ impl Quick {
             let [mean, half, limit] = [summary.mean, half, limit].map(|value| cell(value).shown());
             Some(format!("the mean {name} is {mean} ± {half} (95 %), across the limit of {limit}"))
         };
-        let latency = |ns: f64| Cell::Latency(ns.round() as u64);
-        let count = |per_s: f64| Cell::Count(per_s.round() as u64);
+        let latency = |ns: f64| Cell::Latency(u64::capped(ns.round()));
+        let count = |per_s: f64| Cell::Count(u64::capped(per_s.round()));
         let p99 = of(|figures| figures.p99_ns as f64);
         let rate = of(|figures| figures.iops);
         p99.and_then(|p99| across(p99, ETCD_P99_NS as f64, "p99", latency))

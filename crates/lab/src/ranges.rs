@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use fiord_report::path;
+use fiord_stats::Capped;
 
 /// One value of a swept option.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,7 +88,7 @@ fn doublings(from: &str, to: &str, number: Number<'_>) -> Result<Vec<String>, St
         .ok()
         .filter(|_| !suffix.contains('.'))
         .ok_or_else(|| format!("{from}..{to}: {from:?} is not a whole number; write each value"))?;
-    let times = (0..u64::BITS).take_while(|doublings| first * 2f64.powi(*doublings as i32) < last);
+    let times = (0..u64::BITS).take_while(|doublings| first * 2f64.powi(i32::capped(*doublings)) < last);
     let mut texts: Vec<String> = times.map(|doublings| larger_unit(count << doublings, suffix)).collect();
     texts.push(to.to_string());
     Ok(texts)

@@ -4,6 +4,7 @@
 
 use fiord_report::repeats::{RepeatedFigure, Reported, table, text};
 use fiord_report::table::Table;
+use fiord_stats::Capped;
 
 use crate::rounds::Rounds;
 use crate::step::StepResult;
@@ -82,7 +83,7 @@ pub(crate) fn figures(
                     subject: tables[0].0.clone(),
                     figure: column.key.to_string(),
                     title: column.title.to_string(),
-                    left_out: step.left_out.min(runs.len().saturating_sub(1)) as u32,
+                    left_out: u32::capped(step.left_out.min(runs.len().saturating_sub(1))),
                     runs,
                 });
             }

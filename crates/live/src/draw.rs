@@ -7,6 +7,7 @@ use fiord_report::Severity;
 use fiord_report::columns::{cut, left_aligned, right_aligned, shortened, width};
 use fiord_report::path::text;
 use fiord_report::table::Cell;
+use fiord_stats::Capped;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Constraint, Layout, Rect};
 use ratatui_core::style::{Color, Modifier, Style};
@@ -37,7 +38,7 @@ pub fn draw(model: &Model, area: Rect, buffer: &mut Buffer) {
     let lists = [model.jobs.len(), model.devices.len(), model.findings.len()];
     let lines = Lines::of(area.height as usize, model.directions.len(), lists);
     let heights = [1, lines.directions, lines.heat, lines.jobs, lines.devices, lines.cpu, lines.findings, 1];
-    let areas = Layout::vertical(heights.map(|lines| Constraint::Length(lines as u16))).split(area);
+    let areas = Layout::vertical(heights.map(|lines| Constraint::Length(u16::capped(lines)))).split(area);
     let columns = area.width as usize;
     let bar = Style::new().add_modifier(Modifier::REVERSED);
     put(areas[0], buffer, vec![Line::styled(ends(&model.title, &model.progress, columns), bar)]);

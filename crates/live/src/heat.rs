@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use fiord_stats::Histogram;
+use fiord_stats::{Capped, Histogram};
 
 /// Buckets of a second: four per power of two, from 1 ns up.
 const BUCKETS: usize = 4 * 40;
@@ -92,7 +92,7 @@ fn shade(count: u64, total: u64) -> Option<usize> {
 fn bucket(latency_ns: u64) -> usize {
     let value = latency_ns.max(1);
     let power = value.ilog2() as usize;
-    let quarter = if power >= 2 { (value >> (power - 2)) as usize & 3 } else { 0 };
+    let quarter = if power >= 2 { usize::capped(value >> (power - 2)) & 3 } else { 0 };
     (4 * power + quarter).min(BUCKETS - 1)
 }
 

@@ -2,6 +2,11 @@
 //!
 //! Invariant: pure. No clock, no file, no terminal: `fiord` reads counters into a [`Model`] and writes the frame out.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod draw;
 mod heat;
 mod model;

@@ -3,6 +3,8 @@
 //! Invariant: every latency is in exactly one exponential bucket or among the zeros, and in every classic bucket whose
 //! bound is not below it.
 
+use fiord_stats::Capped;
+
 /// Exponential buckets for each doubling, as a power of two: Prometheus' and OpenTelemetry's `schema` and `scale`.
 pub(crate) const SCHEMA: i32 = 3;
 
@@ -80,7 +82,7 @@ pub(crate) fn native_buckets(occupied: &[(u64, u64)]) -> (u64, Vec<NativeBucket>
 }
 
 fn index_of(latency_ns: u64) -> i32 {
-    (seconds(latency_ns).log2() * BUCKETS_PER_DOUBLING).ceil() as i32
+    i32::capped((seconds(latency_ns).log2() * BUCKETS_PER_DOUBLING).ceil())
 }
 
 #[cfg(test)]

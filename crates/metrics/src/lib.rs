@@ -3,6 +3,11 @@
 //! Invariant: every format renders the same [`families()`]; a metric is declared in one place, with its name, its help
 //! and its kind.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod families;
 mod family;
 mod latency;

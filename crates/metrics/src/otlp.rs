@@ -94,9 +94,9 @@ fn buckets(native: &[NativeBucket]) -> Json {
     let (Some(first), Some(last)) = (native.first(), native.last()) else {
         return json!({ "offset": 0, "bucketCounts": [] });
     };
-    let mut counts = vec![0_u64; (last.index - first.index + 1) as usize];
+    let mut counts = vec![0_u64; last.index.abs_diff(first.index) as usize + 1];
     for bucket in native {
-        counts[(bucket.index - first.index) as usize] = bucket.count;
+        counts[bucket.index.abs_diff(first.index) as usize] = bucket.count;
     }
     let counts: Vec<String> = counts.iter().map(u64::to_string).collect();
     json!({ "offset": first.index - 1, "bucketCounts": counts })

@@ -3,6 +3,7 @@
 //! Invariant: field numbers are those of `io.prometheus.client.MetricFamily`; each family follows its length.
 //! Histograms are both classic and native: a server takes what it is configured for.
 
+use fiord_stats::Capped;
 use prost::Message;
 
 use crate::family::{Family, Kind, LatencyHistogram, Sample, Value};
@@ -146,8 +147,8 @@ fn spans(buckets: &[NativeBucket]) -> (Vec<BucketSpan>, Vec<i64>) {
             Some(span) if bucket.index == next_index => span.length = Some(span.length() + 1),
             _ => spans.push(BucketSpan { offset: Some(bucket.index - next_index), length: Some(1) }),
         }
-        deltas.push(bucket.count as i64 - last_count);
-        (next_index, last_count) = (bucket.index + 1, bucket.count as i64);
+        deltas.push(i64::capped(bucket.count) - last_count);
+        (next_index, last_count) = (bucket.index + 1, i64::capped(bucket.count));
     }
     (spans, deltas)
 }

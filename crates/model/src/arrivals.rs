@@ -2,6 +2,8 @@
 //!
 //! Invariant: only differences of times count, so that it does not matter when the trace began.
 
+use fiord_stats::Capped;
+
 use crate::counted::{Counted, quarter_octave};
 
 /// Times between the I/Os of a stream.
@@ -109,7 +111,7 @@ impl Arrivals {
             && long_ns >= all_ns * PAUSES_TIME_MIN;
         are_pauses.then(|| Pauses {
             mean_ns: (all_ns - short_ns).max(PAUSE_NS_MIN as f64) / count as f64,
-            ios: ((self.gaps as f64 + 1.0) / (count as f64 + 1.0)).round().max(1.0) as u64,
+            ios: u64::capped(((self.gaps as f64 + 1.0) / (count as f64 + 1.0)).round().max(1.0)),
         })
     }
 }

@@ -4,6 +4,7 @@
 //! to what does no harm, and said to be a guess.
 
 use fiord_report::table::shown_bytes;
+use fiord_stats::Capped;
 use fiord_trace::{FileName, Recorded};
 
 use crate::calls;
@@ -254,7 +255,7 @@ impl Part<'_> {
             let places = (region.length_bytes / sizes.min().max(1)).max(2) as f64;
             let jumps = 1.0 - track.sequential_share().unwrap_or(1.0);
             let by_design = track.constant_gap().is_some() && matches!(self.mix, Mix::Only(_));
-            let percent = (jumps / (1.0 - 1.0 / places) * 100.0).round() as u32;
+            let percent = u32::capped((jumps / (1.0 - 1.0 / places) * 100.0).round());
             match percent {
                 _ if by_design => 0,
                 RANDOM_PERCENT_MIN.. => 100,

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use fiord_stats::Capped;
+
 /// Distinct values that are kept apart. Beyond, neighbours are folded into the larger of them.
 const DISTINCT_MAX: usize = 1024;
 
@@ -57,7 +59,7 @@ impl Counted {
 
     /// The value below or at which this share (0 to 1) of all is; 0 without any.
     pub fn quantile(&self, share: f64) -> u64 {
-        let rank = ((self.total as f64 * share).ceil() as u64).clamp(1, self.total.max(1));
+        let rank = u64::capped((self.total as f64 * share).ceil()).clamp(1, self.total.max(1));
         let mut seen = 0;
         let reaches = |(_, count): &(u64, u64)| {
             seen += count;

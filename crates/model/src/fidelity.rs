@@ -4,6 +4,7 @@
 //! it close: beyond its limit it is then one that so few I/Os do not tell.
 
 use fiord_report::table::{Cell, Column, Table};
+use fiord_stats::Capped;
 
 use crate::counted::Counted;
 use crate::measure::Measurement;
@@ -23,10 +24,10 @@ enum Unit {
 impl Unit {
     fn cell(self, value: f64) -> Cell {
         match self {
-            Unit::Count => Cell::Count(value.round() as u64),
-            Unit::Bytes => Cell::Bytes(value.round() as u64),
+            Unit::Count => Cell::Count(u64::capped(value.round())),
+            Unit::Bytes => Cell::Bytes(u64::capped(value.round())),
             Unit::Percent | Unit::Rate => Cell::Number(value, 1),
-            Unit::Ns => Cell::Latency(value.round() as u64),
+            Unit::Ns => Cell::Latency(u64::capped(value.round())),
             Unit::Ratio => Cell::Number(value, 2),
         }
     }

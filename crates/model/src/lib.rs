@@ -4,6 +4,11 @@
 //! Invariant: pure, and in bounded memory: a trace is read once, entry by entry, and of its blocks at most
 //! [`touched::KEPT_MAX`] are kept, an even sample of all.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 pub mod arrivals;
 pub mod calls;
 pub mod choose;

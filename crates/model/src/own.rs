@@ -10,7 +10,7 @@ use std::io;
 use fiord_options::environment::{Environment, KeywordValues};
 use fiord_options::{Problem, cli};
 use fiord_plan::{Action, Engines, Facts, Job, Op, Pace, RunSettings, build};
-use fiord_stats::Random;
+use fiord_stats::{Capped, Random};
 use fiord_trace::{Entry, EntryKind};
 use fiord_workload::Stream;
 
@@ -38,8 +38,8 @@ pub fn measure(job_file: &JobFile, engines: Engines, operations_max: u64) -> Res
         let stream = section.stream;
         let mut number = |file: u32| {
             *numbers.entry((stream, file)).or_insert_with(|| {
-                owners.push(stream as u32);
-                owners.len() as u32 - 1
+                owners.push(u32::capped(stream));
+                u32::capped(owners.len()) - 1
             })
         };
         operations(job, operations_max, |at_ns, op| {
@@ -87,13 +87,13 @@ fn operations(job: &Job, operations_max: u64, mut add: impl FnMut(u64, &Op)) -> 
     let mut left = operations_max;
     while left > 0 {
         batch.clear();
-        if stream.fill_pass(&mut batch, BATCH.min(left as usize)) > 0 {
+        if stream.fill_pass(&mut batch, BATCH.min(usize::capped(left))) > 0 {
             left -= batch.len() as u64;
             batch.iter().for_each(|op| add(clock.next(op.action), op));
             continue;
         }
         if job.files.end_fsync && job.files.writable {
-            for file in 0..job.files.list.len() as u32 {
+            for file in 0..u32::capped(job.files.list.len()) {
                 let op = Op::new(Action::Sync, file, 0, 0);
                 add(clock.next(op.action), &op);
             }
@@ -133,7 +133,7 @@ impl Clock<'_> {
     }
 
     fn next(&mut self, action: Action) -> u64 {
-        let Some(direction) = action.direction() else { return self.now_ns as u64 };
+        let Some(direction) = action.direction() else { return u64::capped(self.now_ns) };
         let index = direction.index();
         if let Some(think) = &self.pace.think
             && self.issued > 0
@@ -148,6 +148,6 @@ impl Clock<'_> {
             let mean_ns = 1e9 / per_s as f64;
             self.due_ns[index] += if self.pace.poisson { self.random.exponential(mean_ns) } else { mean_ns };
         }
-        self.now_ns as u64
+        u64::capped(self.now_ns)
     }
 }

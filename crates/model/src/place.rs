@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use fiord_stats::{Random, Ranks};
+use fiord_stats::{Capped, Random, Ranks};
 
 /// What random I/Os have in common.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,7 +74,7 @@ pub fn fit(blocks: &[(u64, u32)], places: u64, sampled_share: f64) -> Fit {
         return plain(Where::Zones(slices.zones()));
     }
     let share_met = met / pairs(draws);
-    let count = sampled_places.round() as u64;
+    let count = u64::capped(sampled_places.round());
     let theta = solved(0.01, 3.0, |theta| zipf_meeting(theta, count), share_met);
     // A smaller share is more skewed.
     let share = solved(0.5, 0.01, |share| pareto_meeting(share, count), share_met);
@@ -136,7 +136,7 @@ fn pareto_meeting(share: f64, count: u64) -> f64 {
 fn simulated(ranks: &Ranks, draws: f64) -> Curve {
     let mut random = Random::new(1);
     let mut counts: HashMap<u64, u32> = HashMap::new();
-    for _ in 0..(draws as u64).min(DRAWS_MAX) {
+    for _ in 0..u64::capped(draws).min(DRAWS_MAX) {
         *counts.entry(ranks.sample(&mut random)).or_default() += 1;
     }
     Curve::new(counts.into_values().collect())
@@ -178,10 +178,10 @@ impl Slices {
     /// `None` for too few places, where a slice is no more than a block.
     fn new(blocks: &[(u64, u32)], places: u64, total: f64) -> Option<Slices> {
         let slices = [100_u64, 50, 25, 20, 10].into_iter().find(|slices| places >= 8 * slices)?;
-        let mut counts = vec![0.0; slices as usize];
+        let mut counts = vec![0.0; usize::capped(slices)];
         for (block, count) in blocks {
             let slice = u128::from(*block) * u128::from(slices) / u128::from(places);
-            counts[(slice as usize).min(slices as usize - 1)] += f64::from(*count);
+            counts[(slice as usize).min(usize::capped(slices) - 1)] += f64::from(*count);
         }
         Some(Slices { counts, total })
     }
@@ -212,11 +212,11 @@ impl Slices {
             zones[nearest] = (zones[nearest].0 + count, zones[nearest].1 + slices);
         }
         let percents = whole_percents(&zones.iter().map(|zone| zone.0).collect::<Vec<_>>());
-        let slice_percent = 100 / self.counts.len() as u32;
+        let slice_percent = 100 / u32::capped(self.counts.len());
         percents
             .into_iter()
             .zip(&zones)
-            .map(|(access, zone)| (access, zone.1 as u32 * slice_percent))
+            .map(|(access, zone)| (access, u32::capped(zone.1) * slice_percent))
             .collect()
     }
 }
@@ -225,7 +225,7 @@ impl Slices {
 pub(crate) fn whole_percents(parts: &[f64]) -> Vec<u32> {
     let total: f64 = parts.iter().sum::<f64>().max(f64::MIN_POSITIVE);
     let exact: Vec<f64> = parts.iter().map(|part| part * 100.0 / total).collect();
-    let mut percents: Vec<u32> = exact.iter().map(|percent| *percent as u32).collect();
+    let mut percents: Vec<u32> = exact.iter().map(|percent| u32::capped(*percent)).collect();
     let mut by_loss: Vec<usize> = (0..parts.len()).collect();
     by_loss.sort_by(|left, right| exact[*right].fract().total_cmp(&exact[*left].fract()));
     let missing = 100_u32.saturating_sub(percents.iter().sum());

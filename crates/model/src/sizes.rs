@@ -2,6 +2,8 @@
 //!
 //! Invariant: the percents of several sizes sum up to 100.
 
+use fiord_stats::Capped;
+
 use crate::counted::Counted;
 use crate::jobfile::bytes;
 use crate::pattern::Mix;
@@ -38,7 +40,7 @@ impl Sizes {
                 .zip(percents)
                 .filter(|(_, percent)| *percent > 0)
                 .collect(),
-            others_percent: (rare as f64 * 100.0 / total).ceil() as u32,
+            others_percent: u32::capped((rare as f64 * 100.0 / total).ceil()),
         }
     }
 

@@ -3,6 +3,8 @@
 //! Invariant: a trace without the durations of calls does not tell a program that waits from a storage that is slow, so that a
 //! rate is always said to be what was seen; of one with them there is no rate where the program waited for the storage.
 
+use fiord_stats::Capped;
+
 use crate::arrivals::Arrivals;
 use crate::pattern::{Mix, READ, WRITE};
 use crate::stream::Stream;
@@ -23,7 +25,7 @@ const DELAY_NS_MIN: u64 = 500_000_000;
 
 /// Adds the options for when the I/Os of a section come.
 pub(crate) fn add(stream: &Stream, mix: Mix, add: &mut dyn FnMut(&'static str, String, String)) {
-    let depth = stream.depths.mean().round() as u64;
+    let depth = u64::capped(stream.depths.mean().round());
     if depth > 0 {
         let most = stream.depths.quantile(1.0);
         add(
@@ -73,7 +75,7 @@ pub(crate) fn waits_for_storage(stream: &Stream) -> bool {
 fn rates(stream: &Stream, mix: Mix, arrivals: &Arrivals, add: &mut dyn FnMut(&'static str, String, String)) {
     let rate = |kind: usize| {
         let per_s = stream.tracks[kind].ios as f64 * 1e9 / arrivals.span_ns().max(1) as f64;
-        per_s.round() as u64
+        u64::capped(per_s.round())
     };
     let rates: Vec<u64> = mix.kinds().iter().map(|kind| rate(*kind)).collect();
     if rates.contains(&0) {

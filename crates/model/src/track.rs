@@ -69,7 +69,7 @@ impl Track {
             (self.begin_bytes, self.first) = (offset_bytes, number);
         }
         if let Some(previous_end) = self.previous_end.filter(|_| !wraps) {
-            self.gap.add(offset_bytes.wrapping_sub(previous_end) as i64);
+            self.gap.add(offset_bytes.wrapping_sub(previous_end).cast_signed());
         }
         self.ios += 1;
         self.bytes = self.bytes.saturating_add(length_bytes);

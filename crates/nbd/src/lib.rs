@@ -5,6 +5,11 @@
 //! Replies are the simple ones, never structured: a structured read reply may leave holes out, so that fewer bytes would
 //! cross the network than are reported as read.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod message;
 mod negotiation;
 mod uri;

@@ -183,7 +183,7 @@ impl<S: Read + Write> Negotiation<S> {
     /// If the stream fails, or the server refuses.
     pub fn go(mut self, name: &str) -> Result<(S, Export), NegotiationError> {
         let mut asked = Vec::with_capacity(name.len() + 8);
-        asked.extend((name.len() as u32).to_be_bytes());
+        asked.extend(length(name.as_bytes()));
         asked.extend(name.as_bytes());
         // Information besides the export itself: the sizes of blocks.
         asked.extend(1_u16.to_be_bytes());
@@ -233,7 +233,7 @@ impl<S: Read + Write> Negotiation<S> {
         let mut message = Vec::with_capacity(16 + data.len());
         message.extend(OPTION_MAGIC.to_be_bytes());
         message.extend(option.to_be_bytes());
-        message.extend((data.len() as u32).to_be_bytes());
+        message.extend(length(data));
         message.extend(data);
         self.stream.write_all(&message)?;
         self.stream.flush()
@@ -285,6 +285,12 @@ fn fill(stream: &mut impl Read, mut bytes: &mut [u8]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The length of what follows, as the protocol has it.
+fn length(data: &[u8]) -> [u8; 4] {
+    // Names and lists have at most some thousand bytes.
+    u32::try_from(data.len()).unwrap_or(u32::MAX).to_be_bytes()
 }
 
 #[cfg(test)]

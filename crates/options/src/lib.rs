@@ -3,6 +3,11 @@
 //! Invariant: nothing here touches a file system, a clock or a thread; what is needed from outside (the text of an
 //! included file, an environment variable, the number of CPUs) is passed in as a value or a function.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 pub mod bytes;
 pub mod config;
 pub mod grammar;

@@ -2,6 +2,8 @@
 //!
 //! Invariant: every position is between 0 and 1.
 
+use fiord_stats::Capped;
+
 /// An axis, linear or logarithmic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Axis {
@@ -60,13 +62,13 @@ impl Axis {
             return self.powers(count);
         }
         let step = round_step((self.high - self.low) / count as f64, base);
-        let first = (self.low / step - 1e-9).ceil() as i64;
-        let last = (self.high / step + 1e-9).floor() as i64;
+        let first = i64::capped((self.low / step - 1e-9).ceil());
+        let last = i64::capped((self.high / step + 1e-9).floor());
         (first..=last.min(first + 24)).map(|number| number as f64 * step).collect()
     }
 
     fn powers(&self, count: usize) -> Vec<f64> {
-        let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
+        let decades = i32::capped(self.low.log10().floor())..=i32::capped(self.high.log10().ceil());
         let number = decades.clone().count();
         let factors: &[f64] = if number * 3 <= count * 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let every = number.div_ceil(count * 2).max(1);

@@ -5,6 +5,7 @@
 use fiord_device::DeviceUse;
 use fiord_device::nvme_power::{PowerState, PowerStates};
 use fiord_import::{DiskFigures, EnergyFigures};
+use fiord_stats::Capped;
 
 use crate::figures::{self, Figure};
 use crate::run_view::RunView;
@@ -44,7 +45,7 @@ fn known(used: &DeviceUse) -> DeviceRow {
     if let Some(scheduler) = &queue.scheduler {
         settings.push(format!("scheduler {scheduler}"));
     }
-    settings.push(format!("blocks of {}", figures::size(f64::from(queue.logical_block_bytes as u32))));
+    settings.push(format!("blocks of {}", figures::size(f64::from(u32::capped(queue.logical_block_bytes)))));
     if queue.write_back_cache {
         settings.push("volatile write cache".to_string());
     }
@@ -96,7 +97,7 @@ pub(crate) fn energy(used: &EnergyFigures) -> [Figure; 5] {
         Figure::amount(used.watts, "W"),
         Figure::amount(used.idle_watts, "W"),
         Figure::rate(used.iops_per_watt),
-        Figure::bytes(used.bytes_per_joule.map(|bytes| bytes.round() as u64)),
+        Figure::bytes(used.bytes_per_joule.map(|bytes| u64::capped(bytes.round()))),
     ]
 }
 

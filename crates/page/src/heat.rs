@@ -3,8 +3,8 @@
 //! Invariant: a cell's colour is the logarithm of its count relative to the highest; one path per colour, so that the size
 //! of the picture is bounded.
 
-use fiord_stats::CoarseHistogram;
 use fiord_stats::progress::COARSE_BINS;
+use fiord_stats::{Capped, CoarseHistogram};
 use fiord_svg::{Document, Element, Path};
 
 use crate::axis::Axis;
@@ -21,7 +21,7 @@ const COLUMNS_NARROW: usize = 75;
 
 /// The colour of a strength from 0 to 1.
 pub(crate) fn shade(strength: f64) -> usize {
-    ((strength * SHADES as f64) as usize).min(SHADES - 1)
+    usize::capped(strength * SHADES as f64).min(SHADES - 1)
 }
 
 /// A heat map and its table of percentiles.
@@ -72,8 +72,8 @@ impl<'a> HeatMap<'a> {
         let mut svg = Document::inline((frame.width, frame.height), &id, &self.title, &self.description());
         let (low, high) = self.range_ns();
         let share = |ns: f64| (ns / low).ln() / (high / low).ln();
-        let decades =
-            (low.log10().ceil() as i32..=high.log10().floor() as i32).map(|power| 10f64.powi(power));
+        let decades = (i32::capped(low.log10().ceil())..=i32::capped(high.log10().floor()))
+            .map(|power| 10f64.powi(power));
         let y: Vec<(f64, String)> = decades.map(|ns| (share(ns), figures::time(ns))).collect();
         let x = self.x();
         let ticks = x.ticks(frame.x_labels, 1000.0).into_iter();

@@ -3,6 +3,11 @@
 //! Invariant: pure, and the page refers to nothing outside itself. Every text of the run is escaped by the template; every
 //! figure is that of the report it was made from, and has its exact value in a `data` element.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod axis;
 mod chart;
 mod environment;

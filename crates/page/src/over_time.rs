@@ -3,7 +3,7 @@
 //! Invariant: windows follow each other without a gap, and there are at most [`WINDOWS_MAX`].
 
 use fiord_device::DeviceUse;
-use fiord_stats::{CoarseHistogram, Histogram, JobTimeline, JobTotals, Timeline, TimelineWindow};
+use fiord_stats::{Capped, CoarseHistogram, Histogram, JobTimeline, JobTotals, Timeline, TimelineWindow};
 
 /// The most windows that a page shows: more cannot be told apart.
 pub(crate) const WINDOWS_MAX: usize = 240;
@@ -156,7 +156,7 @@ impl OverTime {
         let lines = || jobs.iter().flat_map(|job| &job.lines);
         let end_ms = lines().map(|(at_ms, ..)| *at_ms).max()?.max(1);
         let length_ms = (end_ms.div_ceil(WINDOWS_MAX as u64)).max(1000).div_ceil(500) * 500;
-        let count = end_ms.div_ceil(length_ms) as usize;
+        let count = usize::capped(end_ms.div_ceil(length_ms));
         let mut sums = vec![LogSums::default(); count];
         let windows = |sums: &[LogSums]| -> Vec<Window> {
             let numbered = (0..).zip(sums);
@@ -166,7 +166,7 @@ impl OverTime {
         for job in jobs {
             let mut of_job = vec![LogSums::default(); count];
             for (at_ms, direction, value) in &job.lines {
-                let index = ((at_ms.saturating_sub(1)) / length_ms) as usize;
+                let index = usize::capped((at_ms.saturating_sub(1)) / length_ms);
                 of_job[index.min(count - 1)].add(*direction, *value);
             }
             sums.iter_mut().zip(&of_job).for_each(|(all, one)| all.merge(one));

@@ -3,6 +3,7 @@
 //! Invariant: the table has the percentiles that the report has, and no others.
 
 use fiord_import::{DirectionFigures, LatencyFigures};
+use fiord_stats::Capped;
 
 use crate::axis::Axis;
 use crate::chart::{Chart, LINES_MAX, Line};
@@ -106,7 +107,7 @@ fn points(latency: &LatencyFigures) -> Vec<(f64, Option<f64>)> {
     let mut all = Vec::new();
     for step in 0..=POINTS {
         let x = end * f64::from(step) / f64::from(POINTS);
-        let rank = (percent_of(x) / 100.0 * total as f64).ceil().max(1.0) as u64;
+        let rank = u64::capped((percent_of(x) / 100.0 * total as f64).ceil().max(1.0));
         while seen < rank && index < latency.bins.len() {
             seen += latency.bins[index].1;
             index += 1;

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use fiord_device::DeviceUse;
 use fiord_explain::{Checks, NotedFinding};
 use fiord_import::{JobFigures, Report};
+use fiord_stats::Capped;
 
 use crate::over_time::OverTime;
 
@@ -70,5 +71,5 @@ pub(crate) fn prefix(runs: &[RunView], number: usize) -> String {
 
 /// The letter of a run.
 pub(crate) fn letter(number: usize) -> char {
-    char::from(b'A' + number.min(25) as u8)
+    char::from(b'A' + u8::capped(number.min(25)))
 }

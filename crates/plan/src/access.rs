@@ -2,6 +2,8 @@
 //!
 //! Invariant: every length here is in bytes and every block size is at least 1.
 
+use fiord_stats::Capped;
+
 use crate::zoned::ZonedAccess;
 
 /// Which way an I/O goes. The order is the order of every per-direction array: read, write, trim.
@@ -242,7 +244,7 @@ pub struct Sprandom {
 impl Sprandom {
     /// Writes of a pass over this many logical blocks: as many blocks as the drive has physically.
     pub fn writes(&self, blocks: u64) -> u64 {
-        (blocks as f64 * (1.0 + self.over_provisioning)).round() as u64
+        u64::capped((blocks as f64 * (1.0 + self.over_provisioning)).round())
     }
 }
 

@@ -3,6 +3,11 @@
 //!
 //! Invariant: no system call happens here; what a plan needs to know of the machine it is given as `Facts`.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 pub mod access;
 mod build;
 pub mod engine;

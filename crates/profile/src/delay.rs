@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use fiord_stats::Capped;
+
 /// A thread's counters at one moment, as `/proc/PID/task/TID/schedstat` has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DelayReading {
@@ -49,7 +51,7 @@ impl ThreadDelays {
                 seen_ns += elapsed_ns;
             }
         }
-        (seen_ns > 0.0).then(|| (waited_ns * all_ns / seen_ns) as u64)
+        (seen_ns > 0.0).then(|| u64::capped(waited_ns * all_ns / seen_ns))
     }
 }
 

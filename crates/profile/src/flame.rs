@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use fiord_stats::Capped;
 use fiord_svg::{Anchor, Document, Element};
 
 use crate::stacks::Stacks;
@@ -22,7 +23,7 @@ const LETTER: f64 = 6.6;
 const TEXT_MIN: f64 = 26.0;
 
 /// Classes of colours: how much a share has changed in a difference, in steps on both sides of none.
-const STEPS: i64 = 3;
+const STEPS: i8 = 3;
 /// A change of the share by this much is a step, in percentage points.
 const STEP_POINTS: f64 = 3.0;
 
@@ -103,7 +104,7 @@ fn frame(svg: &mut Document, name: &str, of: &Frame, (x, level): (f64, usize), s
     let outline = Element::rectangle((x, top), (width, BOX - 1.0));
     svg.add(outline.class(&format!("flame {class}")).tooltip(&tooltip));
     if width >= TEXT_MIN {
-        let letters = ((width - 6.0) / LETTER) as usize;
+        let letters = usize::capped((width - 6.0) / LETTER);
         let shown: String = match name.chars().count() <= letters {
             true => name.to_string(),
             false => name.chars().take(letters.saturating_sub(1)).chain(['…']).collect(),
@@ -127,10 +128,9 @@ fn colour(name: &str) -> &'static str {
 
 /// The class of a change, in percentage points.
 fn step(points: f64) -> &'static str {
-    const CLASSES: [&str; 2 * STEPS as usize + 1] =
-        ["d-less3", "d-less2", "d-less1", "d-same", "d-more1", "d-more2", "d-more3"];
-    let step = (points / STEP_POINTS).round().clamp(-STEPS as f64, STEPS as f64) as i64;
-    CLASSES[(step + STEPS) as usize]
+    const CLASSES: [&str; 7] = ["d-less3", "d-less2", "d-less1", "d-same", "d-more1", "d-more2", "d-more3"];
+    let step = i64::capped((points / STEP_POINTS).round().clamp(f64::from(-STEPS), f64::from(STEPS)));
+    CLASSES[usize::try_from(step + i64::from(STEPS)).unwrap_or(0)]
 }
 
 #[cfg(test)]

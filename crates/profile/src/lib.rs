@@ -3,6 +3,11 @@
 //!
 //! Invariant: pure. Readings and recorded text in, values out; the parts of a time always add up to the whole.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 pub mod delay;
 pub mod flame;
 pub mod second;

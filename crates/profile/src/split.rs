@@ -3,6 +3,8 @@
 //! Invariant: the parts add up to the whole, to the nanosecond. What the kernel counted in different ways and does not fit
 //! together is cut where it is least exact: CPU time is kept, waiting is cut.
 
+use fiord_stats::Capped;
+
 /// Where time goes, from fiord down to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
@@ -251,7 +253,7 @@ impl TimeSplit {
 
 /// A share of a time, and never more than it.
 fn scaled(ns: u64, share: f64) -> u64 {
-    ((ns as f64 * share.clamp(0.0, 1.0)).round() as u64).min(ns)
+    u64::capped((ns as f64 * share.clamp(0.0, 1.0)).round()).min(ns)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a request counts once, and only if its completion was seen.
 
+use fiord_stats::Capped;
+
 use crate::tracepoints::event::put_in_order;
 use crate::tracepoints::{BlockEvent, Completed, Matching};
 
@@ -56,12 +58,12 @@ impl RequestTimes {
     /// The mean of times, in nanoseconds; 0 for none.
     pub fn mean_ns(times: &[u64]) -> u64 {
         let sum: u128 = times.iter().map(|ns| u128::from(*ns)).sum();
-        (sum / times.len().max(1) as u128) as u64
+        u64::capped(sum / times.len().max(1) as u128)
     }
 
     /// A percentile of ascending times; 0 for none.
     pub fn percentile_ns(times: &[u64], percent: f64) -> u64 {
-        let rank = (percent / 100.0 * times.len() as f64).ceil().max(1.0) as usize;
+        let rank = usize::capped((percent / 100.0 * times.len() as f64).ceil().max(1.0));
         times.get(rank.min(times.len()).saturating_sub(1)).copied().unwrap_or(0)
     }
 }
@@ -79,8 +81,8 @@ fn at_a_time(requests: &[Completed], threads: u64) -> (u128, u128) {
     let (mut queue_sum, mut device_sum) = (0u128, 0u128);
     for (at_ns, to_queue, to_device) in changes {
         let length = u128::from(at_ns.saturating_sub(since_ns));
-        let at_device = (issued.max(0) as u64).min(threads);
-        let in_queue = (queued.max(0) as u64).min(threads - at_device);
+        let at_device = u64::try_from(issued).unwrap_or(0).min(threads);
+        let in_queue = u64::try_from(queued).unwrap_or(0).min(threads - at_device);
         if issued + queued > 0 {
             device_sum += length * u128::from(at_device);
             queue_sum += length * u128::from(in_queue);

@@ -12,6 +12,7 @@ use fiord_host::{Machine, Prober, TargetKind};
 use fiord_plan::path_change::path_changes;
 use fiord_plan::{FileKind, Plan, shown};
 use fiord_session::run::version::FIORD_VERSION;
+use fiord_stats::Capped;
 
 /// The most targets that are told of.
 const TARGETS_MAX: usize = 256;
@@ -45,7 +46,7 @@ pub(crate) fn of(machine: &Machine, paths: &BTreeMap<PathBuf, bool>) -> HostFact
         kernel: machine.kernel_release.clone(),
         arch: machine.architecture.to_string(),
         cpu: machine.cpu_model.clone().unwrap_or_default(),
-        cpus: machine.cpus_online.len() as u32,
+        cpus: u32::capped(machine.cpus_online.len()),
         memory_bytes: machine.memory.total_bytes,
         fiord_version: FIORD_VERSION.to_string(),
         machine_id: line_of("/etc/machine-id"),

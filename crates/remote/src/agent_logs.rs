@@ -9,6 +9,7 @@ use std::sync::Arc;
 use fiord_options::environment::KeywordValues;
 use fiord_plan::{Job, LogKind, Plan};
 use fiord_session::run::logs::LogReceiver;
+use fiord_stats::Capped;
 use fiord_wire::message::{Log, LogPiece, Logs};
 
 use crate::link::Link;
@@ -22,7 +23,7 @@ pub(crate) fn of(plan: &Plan, keywords: &KeywordValues) -> Logs {
         let number =
             |kind| LogKind::ALL.iter().position(|known| *known == kind).unwrap_or(LogKind::ALL.len());
         let (section, clone, job_number) = (job.section, job.clone, job.number);
-        let log = |kind| Log { section, clone, job: job_number, kind: number(kind) as u8 };
+        let log = |kind| Log { section, clone, job: job_number, kind: u8::capped(number(kind)) };
         job.logs.iter().flat_map(|logs| &logs.files).map(|file| log(file.kind)).collect()
     };
     Logs {
@@ -40,7 +41,8 @@ pub(crate) struct SentLogs {
 
 impl SentLogs {
     pub(crate) fn new(plan: &Plan, link: &Arc<Link>) -> SentLogs {
-        let counts = plan.jobs.iter().map(|job| job.logs.as_ref().map_or(0, |logs| logs.files.len() as u32));
+        let counts =
+            plan.jobs.iter().map(|job| job.logs.as_ref().map_or(0, |logs| u32::capped(logs.files.len())));
         let first = counts.scan(0, |next, count| {
             *next += count;
             Some(*next - count)
@@ -52,7 +54,7 @@ impl SentLogs {
 impl LogReceiver for SentLogs {
     fn receive(&self, job: u32, position: usize) -> Box<dyn Write + Send> {
         let first = self.first.get(job as usize).copied().unwrap_or(u32::MAX);
-        let log = first.saturating_add(position as u32);
+        let log = first.saturating_add(u32::capped(position));
         Box::new(SentLog { link: Arc::clone(&self.link), log })
     }
 }

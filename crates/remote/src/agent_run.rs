@@ -128,6 +128,6 @@ pub(crate) fn status(ending: Ending) -> u8 {
         Ending::Complete | Ending::Void => 0,
         Ending::Failed => 1,
         Ending::Refused => 2,
-        Ending::Signal(number) => 128_u8.wrapping_add(number as u8),
+        Ending::Signal(number) => 128_u8.saturating_add(u8::try_from(number).unwrap_or(0)),
     }
 }

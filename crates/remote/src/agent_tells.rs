@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use fiord_session::event::{Event, Intervals, Presenter};
 use fiord_session::run::drive::StageGate;
+use fiord_stats::Capped;
 use fiord_wire::agent::AgentEvent;
 use fiord_wire::message::{Message, Progress};
 use fiord_worker::{Gate, View};
@@ -67,7 +68,7 @@ fn progress(view: &View<'_>) -> Progress {
             progress.bytes[direction] += worker.counters.bytes[direction];
         }
     }
-    progress.done_permille = view.done().map(|done| (done * 1000.0) as u16);
+    progress.done_permille = view.done().map(|done| u16::capped(done * 1000.0));
     progress
 }
 
@@ -92,7 +93,7 @@ impl Stages {
         if let Some(started) = self.started.filter(|started| stage == 0 && *started >= self.first) {
             self.first = started + 1;
         }
-        self.first + stage as u32
+        self.first + u32::capped(stage)
     }
 }
 
@@ -111,8 +112,8 @@ impl StageGate for Stages {
     }
 
     fn released(&mut self, stage: usize, at_ns: u64) {
-        let number = self.first + stage as u32;
+        let number = self.first + u32::capped(stage);
         self.started = Some(number);
-        self.link.on(AgentEvent::Tell(Message::Started((number, at_ns as i64))));
+        self.link.on(AgentEvent::Tell(Message::Started((number, i64::capped(at_ns)))));
     }
 }

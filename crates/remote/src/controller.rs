@@ -12,6 +12,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use fiord_fleet::{Fate, Host, HostLogs};
+use fiord_stats::Capped;
 use fiord_sys::poll::{self, Until};
 use fiord_sys::{clock, process, signal};
 use fiord_wire::agent::Outbox;
@@ -79,7 +80,7 @@ pub fn run(job: Job, show: &mut Show<'_>) -> Finished {
     let Job { hosts, settings, fan_out, program } = job;
     // Without its handlers a signal ends the controller, and the agents find that out.
     let _ = signal::record_stop_requests();
-    let now_ns = clock::monotonic_ns() as i64;
+    let now_ns = i64::capped(clock::monotonic_ns());
     let (places, prepared): (Vec<(Host, Launcher)>, Vec<Prepare>) =
         hosts.into_iter().map(|(host, launcher, prepare)| ((host, launcher), prepare)).unzip();
     // Each host has a stream, and may have files.
@@ -112,7 +113,7 @@ pub fn run(job: Job, show: &mut Show<'_>) -> Finished {
 }
 
 fn now() -> i64 {
-    clock::monotonic_ns() as i64
+    i64::capped(clock::monotonic_ns())
 }
 
 struct Pump<'c, 's> {

@@ -3,6 +3,11 @@
 //! Invariant: what an agent and a controller decide is in `wire`; here are the threads, processes and files that carry it
 //! out. Nothing is printed: an agent's standard output is its stream.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 pub mod agent;
 mod agent_facts;
 mod agent_logs;

@@ -21,6 +21,7 @@ use fiord_plan::{LogKind, log_path};
 use fiord_report::path::shown;
 use fiord_session::claims;
 use fiord_session::run::logs::WrittenLog;
+use fiord_stats::Capped;
 use fiord_sys::errno::error_text;
 use fiord_sys::signal;
 use fiord_sys::spawn::spawn;
@@ -155,7 +156,7 @@ impl LogFiles {
         };
         drop((wrote, woken));
         let unwritten = |paths: BTreeSet<PathBuf>| HostLogs {
-            files: paths.len() as u32,
+            files: u32::capped(paths.len()),
             incomplete: paths.iter().map(|path| (shown(path), why.to_string())).collect(),
         };
         paths.into_iter().map(unwritten).collect()
@@ -345,7 +346,7 @@ impl Host {
             let known = files.entry(log.path()).or_default();
             *known = known.take().or(why);
         }
-        let count = files.len() as u32;
+        let count = u32::capped(files.len());
         let incomplete = files.into_iter().filter_map(|(path, why)| Some((shown(path), why?)));
         HostLogs { files: count, incomplete: incomplete.collect() }
     }

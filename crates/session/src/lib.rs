@@ -3,6 +3,10 @@
 //! Invariant: prints nothing, and knows neither terminals, nor command lines, nor exit statuses. Whoever shows a run is told
 //! of it (`event`), and decides nothing.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, reason = "files go through the target opener"))]
 
 pub mod claims;

@@ -2,6 +2,11 @@
 //!
 //! Invariant: the document is well-formed XML for all texts and numbers, and refers to no other file.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 use std::fmt::Write;
 
 /// A picture under construction.

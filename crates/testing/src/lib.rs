@@ -5,6 +5,11 @@
 //!
 //! Only tests and chores link this crate.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 pub mod agreement;
 
 use std::collections::{BTreeMap, BTreeSet};

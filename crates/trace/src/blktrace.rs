@@ -125,7 +125,7 @@ impl<R: BufRead> Events<R> {
 
     /// Requests in flight after the last I/O, itself included; `None` as long as no completion was seen.
     pub fn in_flight(&self) -> Option<u32> {
-        self.has_completions.then_some(self.in_flight.len() as u32)
+        self.has_completions.then_some(u32::try_from(self.in_flight.len()).unwrap_or(u32::MAX))
     }
 
     /// The event of the last I/O in little-endian order, without its data.
@@ -236,7 +236,7 @@ impl<R: BufRead> Events<R> {
         let name = FileName::Device { major: device >> MINOR_BITS, minor: device & ((1 << MINOR_BITS) - 1) };
         if files.get(self.last_file as usize) != Some(&name) {
             let known = files.iter().position(|file| *file == name);
-            self.last_file = known.unwrap_or(files.len()) as u32;
+            self.last_file = u32::try_from(known.unwrap_or(files.len())).unwrap_or(u32::MAX);
             if known.is_none() {
                 files.push(name);
             }

@@ -183,7 +183,7 @@ impl<R: BufRead> Lines<R> {
             let shown = String::from_utf8_lossy(name);
             let missing =
                 || TraceError::line(self.number, format!("the file \"{shown}\" was not added before"));
-            self.last_file = found.ok_or_else(missing)? as u32;
+            self.last_file = found.and_then(|found| u32::try_from(found).ok()).ok_or_else(missing)?;
         }
         Ok(self.last_file)
     }

@@ -3,6 +3,11 @@
 //! Invariant: a trace is read as a stream, one entry at a time, so that memory does not grow with its length; what
 //! cannot be read is an error with its place, never a panic.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod blktrace;
 mod error;
 mod iolog;

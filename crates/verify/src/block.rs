@@ -134,7 +134,7 @@ impl BlockFormat {
         let time = match self.method.needs_digest_in_time(self.header) {
             true => TimeFields::digest(Checksum::Sha512.of(data).as_bytes()),
             false => TimeFields::At {
-                seconds: (stamp.at_ns / 1_000_000_000) as u32,
+                seconds: ((stamp.at_ns / 1_000_000_000) & 0xffff_ffff) as u32,
                 nanoseconds: (stamp.at_ns % 1_000_000_000) as u32,
             },
         };

@@ -28,12 +28,15 @@ impl Words {
         self.counter
     }
 
+    /// The low half of a product.
+    const LOW_HALF: u128 = u64::MAX as u128;
+
     /// A word of which every bit is random.
     #[inline]
     fn next_word(&mut self) -> u64 {
         let counter = self.unique();
         let product = u128::from(counter) * u128::from(counter ^ Self::MIX);
-        (product as u64) ^ (product >> 64) as u64
+        ((product & Self::LOW_HALF) as u64) ^ (product >> 64) as u64
     }
 
     /// Fills `bytes` with the next words.

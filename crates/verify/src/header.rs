@@ -45,7 +45,7 @@ impl HeaderFormat {
     /// The number of a write as a header of this format holds it.
     pub(crate) fn stored_number(self, number: u64) -> u64 {
         match self {
-            HeaderFormat::V3_33 => u64::from(number as u16),
+            HeaderFormat::V3_33 => number & 0xffff,
             HeaderFormat::V3_42 => number,
         }
     }
@@ -82,7 +82,9 @@ impl TimeFields {
     fn fields(self) -> (u32, u32) {
         match self {
             TimeFields::At { seconds, nanoseconds } => (seconds, nanoseconds),
-            TimeFields::Digest(digest) => (digest as u32, (digest >> 32) as u32 | DIGEST_MARK),
+            TimeFields::Digest(digest) => {
+                ((digest & 0xffff_ffff) as u32, (digest >> 32) as u32 | DIGEST_MARK)
+            }
         }
     }
 
@@ -118,7 +120,7 @@ impl Header {
             HeaderFormat::V3_33 => {
                 header[2] = self.method_code;
                 header[32..34].copy_from_slice(&self.thread.to_le_bytes());
-                header[34..36].copy_from_slice(&(self.number as u16).to_le_bytes());
+                header[34..36].copy_from_slice(&((self.number & 0xffff) as u16).to_le_bytes());
             }
             HeaderFormat::V3_42 => {
                 header[2..4].copy_from_slice(&[VERSION, self.method_code]);

@@ -3,6 +3,11 @@
 //!
 //! Invariant: pure. The bytes are fio's: either program verifies what the other wrote.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod block;
 mod content;
 mod corruption;

@@ -71,7 +71,7 @@ impl VerifyState {
             let random_at = name_at - RANDOM_BYTES;
             // fio takes its own generator up from here: none of its three words may be small.
             (0..3).for_each(|word| {
-                put(random_at + word * 4, &((seed >> (word * 8)) as u32 | 0x100).to_le_bytes())
+                put(random_at + word * 4, &((seed >> (word * 8) & 0xffff_ffff) as u32 | 0x100).to_le_bytes())
             });
             put(random_at + MARK.0, MARK.1);
             put(random_at + MARK.0 + MARK.1.len(), &seed.to_le_bytes());
@@ -103,7 +103,8 @@ impl VerifyState {
     pub fn parse(file: &[u8]) -> Result<VerifyState, StateError> {
         let short = |needed_bytes| StateError::Short { length_bytes: file.len(), needed_bytes };
         let (frame, rest) = file.split_at_checked(FRAME_BYTES).ok_or(short(FRAME_BYTES))?;
-        let (version, stored) = (word(frame, 0), word(frame, 16) as u32);
+        // The upper half of the checksum's place is not used.
+        let (version, stored) = (word(frame, 0), (word(frame, 16) & 0xffff_ffff) as u32);
         let layout = LAYOUTS.into_iter().find(|layout| layout.1 == version);
         let (format, _, name_at, list_at) = layout.ok_or(StateError::Version(version))?;
         let length_bytes = usize::try_from(word(frame, 8)).unwrap_or(usize::MAX);
@@ -124,7 +125,7 @@ impl VerifyState {
                 let count = usize::try_from(word(rest, 0)).unwrap_or(usize::MAX);
                 let completions = list.as_chunks::<16>().0.iter().take(count);
                 VerifyState {
-                    depth: word(rest, 8) as u32,
+                    depth: (word(rest, 8) & 0xffff_ffff) as u32,
                     files: (word(rest, 8) >> 32) as u32,
                     numbers: word(rest, 16),
                     completions: completions.map(|entry| (word(entry, 0), word(entry, 8))).collect(),
@@ -134,7 +135,7 @@ impl VerifyState {
             HeaderFormat::V3_42 => {
                 let numbers = list.as_chunks::<8>().0.iter().map(|entry| u64::from_le_bytes(*entry));
                 VerifyState {
-                    depth: word(rest, 0) as u32,
+                    depth: (word(rest, 0) & 0xffff_ffff) as u32,
                     files: 1,
                     numbers: word(rest, 8),
                     in_flight: numbers.filter(|number| *number != NO_WRITE).collect(),

@@ -2,6 +2,11 @@
 //!
 //! Invariant: pure. Requests and counters in, tables and sentences out; adds no I/O.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 pub mod conclusion;
 pub mod figures;
 pub mod issuer;

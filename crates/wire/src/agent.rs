@@ -142,7 +142,7 @@ impl Agent {
                 Vec::new()
             }
             (Message::Ping(sent_ns), _) => {
-                let now_ns = now_ns as i64;
+                let now_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
                 vec![AgentAction::Send(Message::Pong((sent_ns, now_ns, now_ns)))]
             }
             (Message::Prepare(prepare), Phase::Waiting) => {
@@ -155,7 +155,7 @@ impl Agent {
                 vec![AgentAction::Run]
             }
             (Message::Start((stage, at_ns)), Phase::Running) if stage == self.stage => {
-                let at_ns = at_ns.max(0) as u64;
+                let at_ns = u64::try_from(at_ns).unwrap_or(0);
                 // A start at 0 is at once: it was told too late too often.
                 match now_ns.checked_sub(at_ns) {
                     Some(late_ns) if at_ns > 0 => self.tell(Message::Late((stage, late_ns))),

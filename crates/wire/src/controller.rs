@@ -297,7 +297,7 @@ impl Controller {
                 remote.phase = Phase::Planned;
             }
             Message::Logs(logs) if remote.phase == Phase::Planning && remote.logs.is_none() => {
-                remote.logs = Some(logs.list.len() as u32);
+                remote.logs = Some(u32::try_from(logs.list.len()).unwrap_or(u32::MAX));
                 if logs.list.len() > LOGS_MAX {
                     let cause = format!("its jobs have more than {LOGS_MAX} logs");
                     self.close(number, Fate::Missing { cause }, now_ns, &mut actions);
@@ -563,7 +563,7 @@ impl Controller {
         let cause = cause.to_string();
         match (remote.phase == Phase::Running, self.first_start_ns) {
             (true, Some(start_ns)) => {
-                let at_ms = (remote.heard_ns - start_ns).max(0) as u64 / 1_000_000;
+                let at_ms = u64::try_from(remote.heard_ns - start_ns).unwrap_or(0) / 1_000_000;
                 Fate::Lost { at_ms, cause }
             }
             (true, None) => Fate::Lost { at_ms: 0, cause },

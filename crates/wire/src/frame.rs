@@ -57,7 +57,8 @@ pub fn write(kind: u8, payload: &[u8], out: &mut Vec<u8>) {
     loop {
         let (part, after) = rest.split_at(rest.len().min(PART_BYTES));
         let marked = if after.is_empty() { kind } else { kind | MORE };
-        out.extend((part.len() as u32 + 1).to_le_bytes());
+        // At most `PART_BYTES`, and the kind.
+        out.extend(u32::try_from(part.len() + 1).unwrap_or(u32::MAX).to_le_bytes());
         out.push(marked);
         out.extend(part);
         out.extend(checksum(marked, part).to_le_bytes());

@@ -3,6 +3,11 @@
 //! Invariant: pure. Bytes, messages and the time come in as values, bytes and actions go out; no bytes of the other end make
 //! this panic, or take more memory than the limits that are stated here.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 pub mod agent;
 pub mod controller;
 pub mod frame;

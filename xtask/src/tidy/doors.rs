@@ -33,7 +33,7 @@ pub const DOORS: &[Door] = &[
     door("fiord-svg", &[], "what is drawn"),
     door("fiord-nbd", &[], "sockets, jobs, plans"),
     door("fiord-http", &["base64", "hmac", "httparse", "md-5", "sha2"], "sockets, jobs, plans"),
-    door("fiord-profile", &["fiord-svg"], "how counters are read, jobs, stdout"),
+    door("fiord-profile", &["fiord-stats", "fiord-svg"], "how counters are read, jobs, stdout"),
     door("fiord-trace", &["fiord-errno"], "who records and replays"),
     door("fiord-import", &["fiord-stats", "serde_json"], "who made a report, and who reads it"),
     door("fiord-device", &["serde"], "how values are obtained"),
@@ -41,7 +41,11 @@ pub const DOORS: &[Door] = &[
     door("fiord-testing", &[], "everything else; only tests and chores use it"),
     door("fiord-host", &["fiord-device", "fiord-sys"], "jobs, plans"),
     door("fiord-verify", &["fiord-checksum"], "jobs, plans, files"),
-    door("fiord-plan", &["fiord-errno", "fiord-options", "fiord-trace", "fiord-verify"], "system calls"),
+    door(
+        "fiord-plan",
+        &["fiord-errno", "fiord-options", "fiord-stats", "fiord-trace", "fiord-verify"],
+        "system calls",
+    ),
     door("fiord-workload", &["fiord-errno", "fiord-plan", "fiord-stats", "fiord-verify"], "files, clocks"),
     door(
         "fiord-engine",
@@ -115,7 +119,11 @@ pub const DOORS: &[Door] = &[
         &["fiord-import", "fiord-report", "fiord-stats", "fiord-svg"],
         "how results are obtained and stored, stdout",
     ),
-    door("fiord-explain", &["fiord-import", "fiord-report"], "files, how findings are made, stdout"),
+    door(
+        "fiord-explain",
+        &["fiord-import", "fiord-report", "fiord-stats"],
+        "files, how findings are made, stdout",
+    ),
     door(
         "fiord-page",
         &[
@@ -195,6 +203,7 @@ pub const DOORS: &[Door] = &[
             "fiord-plan",
             "fiord-report",
             "fiord-session",
+            "fiord-stats",
             "fiord-store",
             "fiord-sys",
             "fiord-wire",

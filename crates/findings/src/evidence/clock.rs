@@ -5,6 +5,7 @@
 use fiord_plan::{ClockSource, Job, Plan};
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding};
+use fiord_stats::Capped;
 
 use super::measured::Measurements;
 use super::overhead::mean_latency_ns;
@@ -36,7 +37,7 @@ fn of_job(job: &Job, step_ns: f64, mean_ns: f64) -> Option<Finding> {
     if step_ns * 100.0 < mean_ns * SHARE_MIN {
         return None;
     }
-    let shown = |ns: f64| Cell::Latency(ns.round() as u64).shown();
+    let shown = |ns: f64| Cell::Latency(u64::capped(ns.round())).shown();
     let sentence = format!(
         "its clock counts in steps of {}, and its mean latency is {}: a single latency and a percentile may be wrong by a step",
         shown(step_ns),

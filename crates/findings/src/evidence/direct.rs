@@ -10,7 +10,7 @@ use fiord_options::job;
 use fiord_plan::{Direction, Job, Plan};
 use fiord_report::table::{Cell, shown_bytes};
 use fiord_report::{Code, Finding, Subject};
-use fiord_stats::JobStats;
+use fiord_stats::{Capped, JobStats};
 
 use super::measured::{JobEvidence, Measurements};
 use crate::subject::{self, percent};
@@ -147,7 +147,7 @@ fn is_faster_than_networks(stats: &JobStats, direction: Direction) -> bool {
     let of = &stats.directions[direction.index()];
     let mut latencies = [&of.total, &of.completion].into_iter().map(|latency| &latency.running);
     let io_bytes = of.bytes as f64 / of.ios.max(1) as f64;
-    let longest_ns = FASTEST_NS_MAX + (io_bytes / FASTEST_BYTES_PER_S * 1e9) as u64;
+    let longest_ns = FASTEST_NS_MAX + u64::capped(io_bytes / FASTEST_BYTES_PER_S * 1e9);
     latencies.find(|known| known.count > 0).is_some_and(|known| known.min() <= longest_ns)
 }
 

@@ -5,7 +5,7 @@
 use fiord_plan::Plan;
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding, Subject};
-use fiord_stats::ProgressSample;
+use fiord_stats::{Capped, ProgressSample};
 
 use super::measured::Measurements;
 use super::steady;
@@ -49,7 +49,7 @@ pub(super) fn at_limit(plan: &Plan, measured: &Measurements<'_>) -> Option<Findi
             Limit::MibPerS(number) => (number, "MiB"),
             Limit::MbPerS(number) => (number, "MB"),
         };
-        let [fastest, mean] = [min_ns, mean_ns as u64].map(|ns| Cell::Latency(ns).shown());
+        let [fastest, mean] = [min_ns, u64::capped(mean_ns)].map(|ns| Cell::Latency(ns).shown());
         let sentence = format!(
             "throughput stayed at {number} {unit} per second, as a limit makes it: an I/O took {fastest} at least and {mean} \
              on average"

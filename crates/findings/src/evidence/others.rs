@@ -7,6 +7,7 @@ use fiord_host::{DeviceUse, HostReading};
 use fiord_plan::{Direction, Plan};
 use fiord_report::table::{Cell, shown_bytes};
 use fiord_report::{Code, Finding, Subject};
+use fiord_stats::Capped;
 
 use super::measured::Measurements;
 use super::traffic::Traffic;
@@ -98,7 +99,7 @@ impl Requests {
     fn excess(&self) -> u64 {
         let whole = self.issued.saturating_mul(self.mean_bytes.div_ceil(REQUEST_BYTES).max(1));
         let books =
-            (whole as f64 * self.books_share) as u64 + self.syncs.saturating_mul(BOOKS_REQUESTS_PER_SYNC);
+            u64::capped(whole as f64 * self.books_share) + self.syncs.saturating_mul(BOOKS_REQUESTS_PER_SYNC);
         self.done.saturating_sub(whole).saturating_sub(books)
     }
 }
@@ -184,7 +185,7 @@ fn writes(plan: &Plan, measured: &Measurements<'_>) -> Option<(u64, u64)> {
     let own = moved.jobs_bytes.max(moved.process_bytes.unwrap_or(0));
     // Each copy of a mirror is written for this run.
     let copies = measured.devices.iter().filter(|used| used.below.is_empty()).count().max(1) as u64;
-    let books = (own as f64 * BOOKS_SHARE) as u64 + syncs * BOOKS_BYTES_PER_SYNC;
+    let books = u64::capped(own as f64 * BOOKS_SHARE) + syncs * BOOKS_BYTES_PER_SYNC;
     Some((moved.bottom_bytes?, copies * (own + books)))
 }
 

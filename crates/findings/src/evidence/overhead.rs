@@ -6,7 +6,7 @@
 use fiord_plan::{Direction, Job, Plan};
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding};
-use fiord_stats::JobStats;
+use fiord_stats::{Capped, JobStats};
 
 use super::measured::{Ended, JobEvidence, Measurements};
 use crate::own_cost::{CostPerIo, OwnCost, refills};
@@ -89,14 +89,14 @@ fn of_job(job: &Job, known: &JobEvidence<'_>, own: &OwnCost) -> Option<Finding> 
         return None;
     }
     let latency = latency_ns.zip(latency_percent).map(|(ns, share)| {
-        format!("{share:.0} % of its mean latency of {}", Cell::Latency(ns.round() as u64).shown())
+        format!("{share:.0} % of its mean latency of {}", Cell::Latency(u64::capped(ns.round())).shown())
     });
     let thread = thread_percent.map(|share| format!("{share:.0} % of the time of its thread"));
     let shares: Vec<String> = latency.into_iter().chain(thread).collect();
     let (what, remedy) = parts.largest();
     let sentence = format!(
         "fiord itself takes {} of each I/O, most of it for {what}: {}",
-        Cell::Latency(parts.all_ns().round() as u64).shown(),
+        Cell::Latency(u64::capped(parts.all_ns().round())).shown(),
         shares.join(", ")
     );
     let number =

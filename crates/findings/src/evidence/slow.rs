@@ -5,7 +5,7 @@
 use fiord_plan::{Direction, Job};
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding, Subject};
-use fiord_stats::JobStats;
+use fiord_stats::{Capped, JobStats};
 
 use crate::subject;
 
@@ -46,7 +46,7 @@ pub(crate) fn longest_of(subject: Subject, all: impl Iterator<Item = LongestIo>)
     let sentence = format!(
         "the longest {direction} took {}, against {} on average",
         shown(longest_ns),
-        shown(mean_ns as u64)
+        shown(u64::capped(mean_ns))
     );
     let remedy =
         "look in the kernel's log, and repeat the run: without such a wait its figures would be others";

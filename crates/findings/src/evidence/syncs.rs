@@ -6,7 +6,7 @@ use fiord_options::{Spec, job};
 use fiord_plan::{Direction, Job, SyncMode};
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding};
-use fiord_stats::{JobStats, Latency};
+use fiord_stats::{Capped, JobStats, Latency};
 
 use crate::subject;
 
@@ -47,7 +47,7 @@ fn after_writes(
     let syncs = &stats.sync.latency.running;
     let (write_ns, sync_ns) = (writes.running.mean(), syncs.mean());
     (syncs.count > 0 && sync_ns >= RATIO_MIN * write_ns).then(|| {
-        let [write, sync] = [write_ns, sync_ns].map(|ns| Cell::Latency(ns as u64).shown());
+        let [write, sync] = [write_ns, sync_ns].map(|ns| Cell::Latency(u64::capped(ns)).shown());
         let after = match every {
             1 => "the sync after it".to_string(),
             every => format!("the sync after {every} of them"),
@@ -75,7 +75,7 @@ fn at_the_end(job: &Job, writes: &Latency) -> Option<Finding> {
     let (option, _) = by_option.into_iter().find(|(_, is_set)| *is_set)?;
     (!files.direct).then(|| {
         let median_ns = writes.percentiles(&[50.0]).first().copied();
-        let (what, ns) = median_ns.map_or(("on average", writes.running.mean() as u64), |ns| ("in the median", ns));
+        let (what, ns) = median_ns.map_or(("on average", u64::capped(writes.running.mean())), |ns| ("in the median", ns));
         let sentence = format!(
             "its writes end in the page cache, after {} {what}: their latency does not include the sync at the end",
             Cell::Latency(ns).shown()

@@ -4,6 +4,7 @@
 
 use fiord_import::{DirectionFigures, DirectionName, Report};
 use fiord_report::{Finding, Subject};
+use fiord_stats::Capped;
 
 use super::checks::{Check, Judgement, Outcome};
 use super::known::{self, Known};
@@ -172,7 +173,7 @@ impl<'r> Disks<'r> {
             _ => of.bytes.max(of.ios.saturating_mul(PAGE_BYTES)),
         };
         let [own_read, own_written] = self.issued.map(own);
-        let books = (own_written as f64 * self.books_share()) as u64
+        let books = u64::capped(own_written as f64 * self.books_share())
             + self.syncs.saturating_mul(others::BOOKS_BYTES_PER_SYNC);
         let foreign =
             read.saturating_sub(own_read) + written.saturating_sub(own_written.saturating_add(books));
@@ -206,5 +207,5 @@ impl<'r> Disks<'r> {
 
 /// I/Os of a direction.
 fn count(of: &DirectionFigures) -> Result<u64, &'static str> {
-    known::ios(of).map(|ios| ios as u64).ok_or("the number of I/Os of a job is missing")
+    known::ios(of).map(u64::capped).ok_or("the number of I/Os of a job is missing")
 }

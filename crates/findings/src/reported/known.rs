@@ -8,6 +8,7 @@ use fiord_import::{
 use fiord_options::value::{Reading, Seconds, Size, Value};
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding, Subject};
+use fiord_stats::Capped;
 
 use super::checks::Outcome;
 use crate::evidence::depth::Delay;
@@ -249,7 +250,7 @@ impl<'r> Known<'r> {
         let lacking = |of: &DirectionFigures| {
             let latency =
                 [&of.clat, &of.lat].into_iter().flatten().find(|latency| !latency.percentiles.is_empty())?;
-            let count = ios(of)? as u64;
+            let count = u64::capped(ios(of)?);
             let percentiles = latency.percentiles.iter().map(|known| known.percent);
             Some((length::first_lacking(percentiles, count)?, count))
         };
@@ -260,7 +261,7 @@ impl<'r> Known<'r> {
     /// Waits that the response latency has, and the latency from the issue at the same percentile leaves out.
     pub fn hidden_waits(&self) -> Option<Finding> {
         let compared = self.active().filter_map(|of| {
-            let percentile = waits::percentile_of(ios(of)? as u64)?;
+            let percentile = waits::percentile_of(u64::capped(ios(of)?))?;
             let at = |latency: &LatencyFigures| latency.percentile_ns(percentile);
             let issue_ns = of.lat.as_ref().and_then(at).or_else(|| of.clat.as_ref().and_then(at))?;
             let response_ns = of.response.as_ref().and_then(at)?;
@@ -272,7 +273,7 @@ impl<'r> Known<'r> {
     pub fn never_issued(&self) -> Option<Finding> {
         let unserved = self.active().filter_map(|of| {
             let NeverIssued { dropped, waiting } = of.never_issued?;
-            Some(Unserved { direction: of.name.name(), dropped, waiting, ios: ios(of)? as u64 })
+            Some(Unserved { direction: of.name.name(), dropped, waiting, ios: u64::capped(ios(of)?) })
         });
         let depth = self.queue().map_or(1, |(_, depth)| u64::from(depth));
         waits::lost(self.subject(), depth, unserved)

@@ -14,6 +14,7 @@ use fiord_report::json::Writer;
 use fiord_report::path::shown;
 use fiord_report::table::{self, Cell, Column, Table, shown_bytes};
 use fiord_session::claims;
+use fiord_stats::Capped;
 use fiord_sys::errno::error_text;
 use fiord_sys::file::{self, Advice};
 use fiord_sys::stat::{self, DeviceNumber, InodeKind};
@@ -313,7 +314,7 @@ fn write_rounds(
             || options.syncs.is_some_and(|most| syncs >= most)
             || signal::stop_requested().is_some()
     };
-    let mut buffer = vec![0; writes.block_bytes as usize];
+    let mut buffer = vec![0; usize::capped(writes.block_bytes)];
     let mut syncs = 0;
     while !is_over(syncs) {
         let round = syncs + 1;
@@ -341,7 +342,7 @@ fn check(options: &CheckOptions) -> Result<ExitCode, CommandError> {
     // done so.
     let _ = file::advise(&target, Advice::DontNeed, 0, 0);
     let Writes { seed, block_bytes, .. } = journal.writes;
-    let mut buffer = vec![0; block_bytes as usize];
+    let mut buffer = vec![0; usize::capped(block_bytes)];
     let expected = journal.expected();
     let mut losses = Vec::new();
     for (place, numbers) in &expected {

@@ -3,6 +3,7 @@
 //! Invariant: text, CSV, Markdown, JSON and the page `docs/devices.md` share one table of columns (`device_table.rs`);
 //! no device is opened and no privilege is needed; root is told more of mapped devices.
 
+use fiord_stats::Capped;
 use fiord_sys::errno::error_text;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -251,7 +252,7 @@ fn indented(chain: &Table) -> Table {
     let mut shown = chain.select(&["name", "type", "size_bytes", "available_bytes"]);
     for (row, layer) in shown.rows.iter_mut().zip(&chain.rows) {
         if let (Cell::Count(depth), Cell::Text(name)) = (&layer[0], &row[0]) {
-            row[0] = Cell::Text(format!("{}{name}", "  ".repeat(*depth as usize)));
+            row[0] = Cell::Text(format!("{}{name}", "  ".repeat(usize::capped(*depth))));
         }
     }
     shown

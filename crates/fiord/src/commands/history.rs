@@ -13,6 +13,7 @@ use fiord_report::json::Writer;
 use fiord_report::path::{shown, visible_lines};
 use fiord_report::table::{self, Cell, Column, Table, wrapped};
 use fiord_report::time;
+use fiord_stats::Capped;
 use fiord_store::{Filter, History, HistoryEntry, Retention, RunKind, RunSelector, StoreError, Stored};
 use fiord_sys::clock;
 
@@ -280,7 +281,7 @@ fn count(text: &str) -> Result<u32, String> {
 }
 
 fn age_ms(text: &str) -> Result<u64, String> {
-    parse::duration(text).map(|age| age.as_millis() as u64)
+    parse::duration(text).map(|age| u64::capped(age.as_millis()))
 }
 
 /// Runs as a table that fits the terminal.
@@ -361,7 +362,7 @@ fn brief(entries: &[HistoryEntry]) -> Table {
             }),
             target,
             headline.ios_per_s.map_or(Cell::None, |ios_per_s| Cell::Number(ios_per_s, 0)),
-            headline.bytes_per_s.map_or(Cell::None, |bytes_per_s| Cell::Bytes(bytes_per_s as u64)),
+            headline.bytes_per_s.map_or(Cell::None, |bytes_per_s| Cell::Bytes(u64::capped(bytes_per_s))),
             headline.latency_p99_ns.map_or(Cell::None, Cell::Latency),
             Cell::Text(status_of(entry)),
         ]);

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use fiord_stats::Capped;
+
 /// The units of size, each 1024 times the one before. `k`, `kb`, `ki` and `kib` are the same, and so on.
 const SIZE_PREFIXES: &str = "kmgtpe";
 
@@ -122,7 +124,11 @@ fn amounts(text: &str) -> Option<Vec<Quantity>> {
             return None;
         }
         let digits = format!("{whole}{decimals}").parse().ok()?;
-        amounts.push(Quantity { digits, decimals: decimals.len() as u32, unit: unit.to_ascii_lowercase() });
+        amounts.push(Quantity {
+            digits,
+            decimals: u32::capped(decimals.len()),
+            unit: unit.to_ascii_lowercase(),
+        });
         rest = behind.trim_start();
     }
     Some(amounts).filter(|amounts| !amounts.is_empty())

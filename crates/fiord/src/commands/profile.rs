@@ -14,6 +14,7 @@ use fiord_lab::{Repeat, Rounds, Study, StudyTarget};
 use fiord_options::Problem;
 use fiord_session::run::environment;
 use fiord_session::study::scratch::ScratchFiles;
+use fiord_stats::Capped;
 
 use super::parse;
 use crate::arguments::{self, CommandError, Invocation};
@@ -138,7 +139,7 @@ fn prepare(options: &Options) -> Result<Prepared, CommandError> {
         lists => over::keys(VARY, lists, &typed)?,
     };
     typed.engines_have_their_options(&keys)?;
-    let variants = keys.iter().map(|key| key.values.len() as u32).fold(1, u32::saturating_mul).max(1);
+    let variants = keys.iter().map(|key| u32::capped(key.values.len())).fold(1, u32::saturating_mul).max(1);
     let rounds = rounds(options.study.repeat, variants, completed_job::says_when_it_ends(&typed, &keys));
     let variant = options.time.map_or_else(|| (ALL / variants).min(VARIANT), |all| all / variants);
     let mut scratch = typed.own_target(&keys, options.study.dry_run)?;

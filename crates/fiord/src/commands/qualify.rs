@@ -15,6 +15,7 @@ use fiord_report::table::shown_bytes;
 use fiord_session::study::overwrite::{Overwrite, overwritten};
 use fiord_session::study::scratch::ScratchFiles;
 use fiord_session::study::target::{self, Space};
+use fiord_stats::Capped;
 use fiord_store::KeptRun;
 
 use super::parse;
@@ -114,7 +115,7 @@ impl Capacity {
     /// In bytes, of so many.
     fn of(self, all_bytes: u64) -> u64 {
         match self {
-            Capacity::Percent(percent) => (all_bytes as f64 * percent / 100.0) as u64,
+            Capacity::Percent(percent) => u64::capped(all_bytes as f64 * percent / 100.0),
             Capacity::Bytes(bytes) => bytes,
         }
     }

@@ -18,6 +18,7 @@ use fiord_report::path::shown;
 use fiord_session::run::environment;
 use fiord_session::study::scratch::ScratchFiles;
 use fiord_session::study::target::Space;
+use fiord_stats::Capped;
 
 use super::parse;
 use crate::arguments::{self, CommandError, Invocation};
@@ -159,7 +160,7 @@ fn prepare(options: &Options, typed: TypedJob) -> Result<Prepared, CommandError>
     typed.engines_have_their_options(&keys)?;
     let plot = |path| OutputFile::new("--plot", path, Some(options.force));
     let plot = options.plot.as_deref().map(plot).transpose()?;
-    let runs = keys.iter().map(|key| key.values.len() as u32).fold(1, u32::saturating_mul);
+    let runs = keys.iter().map(|key| u32::capped(key.values.len())).fold(1, u32::saturating_mul);
     let each = options.time.map_or_else(|| (ALL / runs).clamp(RUN_MIN, RUN), |all| all / runs);
     let rounds = match options.study.repeat {
         // The job has its own time, which is not divided.

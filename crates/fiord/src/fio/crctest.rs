@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 
 use fiord_checksum::Checksum;
+use fiord_stats::Capped;
 use fiord_sys::clock::monotonic_ns;
 
 use crate::output::{Output, say};
@@ -19,7 +20,7 @@ const MEASURED_NS: u64 = 250_000_000;
 pub(super) fn run(names: Option<&str>, output: &mut Output) -> ExitCode {
     match chosen(names) {
         Ok(checksums) => {
-            let block: Vec<u8> = (0..BLOCK_BYTES).map(|index| (index % 251) as u8).collect();
+            let block: Vec<u8> = (0..BLOCK_BYTES).map(|index| u8::capped(index % 251)).collect();
             for checksum in checksums {
                 output.write(&line(checksum.name(), speed_mib_s(checksum, &block)));
             }

@@ -18,6 +18,7 @@ use fiord_remote::{Finished, Job, slurm};
 use fiord_report::path::shown;
 use fiord_report::{Format, RunReport, TerseVersion};
 use fiord_session::run::repeats;
+use fiord_stats::Capped;
 use fiord_store::{Conclusion, Headline};
 use fiord_sys::clock;
 use fiord_wire::controller::Remote;
@@ -188,7 +189,7 @@ impl OnHosts<'_> {
             let prepare = Prepare {
                 run: format!("{run}-{}", host.name),
                 number: host.number,
-                hosts: hosts.len() as u32,
+                hosts: u32::capped(hosts.len()),
                 name: host.name.clone(),
                 sections: Sections::of(&sections, &self.parsed.waiting),
                 global_options: self.global_options.clone(),

@@ -17,6 +17,7 @@ use fiord_report::{
 };
 use fiord_session::event::{Event, Intervals, Presenter};
 use fiord_session::run::assemble::{self, headings};
+use fiord_stats::Capped;
 use fiord_sys::{signal, tty};
 use fiord_worker::{State, View, WorkerReport, WorkerView};
 
@@ -385,20 +386,21 @@ fn summary(view: &View<'_>, last: &mut Option<(u64, [u64; 3], [u64; 3])>) -> Liv
     let (then_ns, then_bytes, then_ios) = last.unwrap_or((0, [0; 3], [0; 3]));
     let elapsed_ns = view.elapsed_ns.saturating_sub(then_ns).max(1);
     let per_second = |now: [u64; 3], then: [u64; 3]| {
-        [0, 1, 2]
-            .map(|d: usize| (u128::from(now[d] - then[d]) * 1_000_000_000 / u128::from(elapsed_ns)) as u64)
+        [0, 1, 2].map(|d: usize| {
+            u64::capped(u128::from(now[d] - then[d]) * 1_000_000_000 / u128::from(elapsed_ns))
+        })
     };
     let progress = LiveProgress {
         states: view.workers.iter().map(letter).collect(),
         done_percent: view.done().map(|share| share * 100.0),
         rates: per_second(bytes, then_bytes),
         iops: per_second(ios, then_ios),
-        left_s: view.left_s().map_or(0, |seconds| seconds.ceil() as u64),
+        left_s: view.left_s().map_or(0, |seconds| u64::capped(seconds.ceil())),
     };
     *last = Some((view.elapsed_ns, bytes, ios));
     let running = view.workers.iter().filter(|worker| worker.state.does_io());
     LiveLine {
-        running: running.clone().count() as u32,
+        running: u32::capped(running.clone().count()),
         open_files: running.map(|worker| worker.files_open).sum(),
         rate_range: limits(view, |job| (&job.pace.min_bytes_per_s, &job.pace.bytes_per_s)),
         iops_range: limits(view, |job| (&job.pace.min_ios_per_s, &job.pace.ios_per_s)),

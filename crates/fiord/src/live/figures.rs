@@ -8,7 +8,7 @@ use fiord_host::{DeviceUse, DiskWatch, HostMeter, HostReading};
 use fiord_live::{Cpu, DeviceRow, DirectionRow, JobRow, Model};
 use fiord_plan::FileKind;
 use fiord_stats::job::DIRECTIONS;
-use fiord_stats::{DirectionStats, Histogram, Latency, Moments, syncs_each_write};
+use fiord_stats::{Capped, DirectionStats, Histogram, Latency, Moments, syncs_each_write};
 use fiord_worker::{Counters, State, View, WorkerReport};
 
 /// The readings, and the figures made of them.
@@ -107,7 +107,7 @@ impl Figures {
         let mut all = Histogram::default();
         for (direction, new) in directions.iter().enumerate() {
             let Moments { count, sum, .. } = new.running;
-            let mean_ns = (count > 0).then(|| (sum / u128::from(count.max(1))) as u64);
+            let mean_ns = (count > 0).then(|| u64::capped(sum / u128::from(count.max(1))));
             let percentiles = || new.histogram.percentiles(&DirectionRow::PERCENTS, 0, u64::MAX);
             let percentiles = (new.histogram.count() > 0).then(percentiles);
             self.of_directions[direction] = (mean_ns, percentiles.and_then(|values| values.try_into().ok()));

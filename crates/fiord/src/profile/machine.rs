@@ -9,6 +9,7 @@ use std::time::Duration;
 use fiord_host::{CpuTicks, DiskWatch};
 use fiord_profile::{DelayReading, DiskTotals, Observation, OwnTimes, ProcessorTicks, Reading, ThreadDelays};
 use fiord_report::RunReport;
+use fiord_stats::Capped;
 use fiord_sys::counter_file::CounterFile;
 use fiord_sys::procfs::{self, MachineActivity};
 use fiord_sys::{clock, thread};
@@ -53,7 +54,7 @@ impl MachineSampler {
     pub(super) fn look(&mut self, view: &View<'_>) {
         self.read_delays();
         let last_ns = self.readings.last().map_or(0, |reading| reading.at_ns);
-        if self.now_ns() < last_ns + EVERY.as_nanos() as u64 {
+        if self.now_ns() < last_ns + u64::capped(EVERY.as_nanos()) {
             return;
         }
         let counters = view.workers.iter().map(|worker| &worker.counters);
@@ -77,7 +78,7 @@ impl MachineSampler {
         let last = self.read(ios, bytes);
         // A short rest is not a window of its own.
         let before = self.readings.last().map_or(0, |reading| reading.at_ns);
-        if self.readings.len() > 1 && last.at_ns - before < EVERY.as_nanos() as u64 / 2 {
+        if self.readings.len() > 1 && last.at_ns - before < u64::capped(EVERY.as_nanos()) / 2 {
             self.readings.pop();
         }
         self.readings.push(last);

@@ -149,6 +149,11 @@ pub(super) enum Kind {
     Ended,
 }
 
+/// The kernel's `int` in a register, or in a field that was widened: its low half, whatever is in the high one.
+pub(super) fn int(register: u64) -> i32 {
+    ((register & 0xffff_ffff) as u32).cast_signed()
+}
+
 /// What a thread did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
@@ -227,14 +232,14 @@ impl Formats {
         let what = match *kind {
             Kind::Begin(call) => What::Begin(call, std::array::from_fn(|at| number(at).unwrap_or(0))),
             Kind::End(call) => What::End(call, number(0)?.cast_signed()),
-            Kind::NewTask => What::NewTask { task: number(0)? as i32, flags: number(1)? },
+            Kind::NewTask => What::NewTask { task: int(number(0)?), flags: number(1)? },
             Kind::Executed => {
                 let program = fields.get(1)?.text(record).unwrap_or_default();
-                What::Executed { before: number(0)? as i32, program }
+                What::Executed { before: int(number(0)?), program }
             }
             Kind::Ended => What::Ended,
         };
-        Some(Event { at_ns, thread: thread.number(record)? as i32, what })
+        Some(Event { at_ns, thread: int(thread.number(record)?), what })
     }
 }
 

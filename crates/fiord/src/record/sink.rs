@@ -12,6 +12,7 @@ use fiord_model::{
     EntryKind, IologEvent, IologWriter, LeftOut, RecordedIo, RecordingEnd, RecordingHead, RecordingWriter,
     Thread,
 };
+use fiord_stats::Capped;
 
 use super::kept::{Kept, Record, Totals};
 use super::tracker::{Done, Identity, Place, Task};
@@ -203,7 +204,7 @@ impl Sink {
     }
 
     fn name(&mut self, path: PathBuf, done: &Done, is_unnamed: bool) -> io::Result<u32> {
-        let number = self.files.len() as u32;
+        let number = u32::capped(self.files.len());
         let name = match self.is_anonymous {
             true => PathBuf::from(format!("file-{}", number + 1)),
             false => path.clone(),

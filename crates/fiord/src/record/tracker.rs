@@ -11,7 +11,7 @@ use std::rc::Rc;
 use fiord_model::{CallKind, EntryKind, LeftOut, OpenFlags};
 use fiord_sys::descriptors::{Opened, OpenedHow};
 
-use super::events::{Call, Event, What};
+use super::events::{Call, Event, What, int};
 
 /// Calls that have ended and wait for those that began before, at most.
 const WAITING_MAX: usize = 1 << 16;
@@ -233,7 +233,9 @@ impl<P: Processes> Tracker<P> {
     /// These events are taken next, or soon.
     pub(super) fn expect(&mut self, events: &[Event]) {
         let opened = events.iter().filter_map(|event| match event.what {
-            What::End(call, result) if call.has_name() && call != Call::Directory => Some(result as i32),
+            What::End(call, result) if call.has_name() && call != Call::Directory => {
+                Some(int(result.cast_unsigned()))
+            }
             _ => None,
         });
         self.made.clear();
@@ -265,7 +267,7 @@ impl<P: Processes> Tracker<P> {
                 let table = Rc::clone(&state.table);
                 // One on a connection may wait for hours, and nothing may wait for it.
                 let matters = match call {
-                    Call::Io(_) => self.find(thread, arguments[0] as i32, &mut table.borrow_mut()).is_some(),
+                    Call::Io(_) => self.find(thread, int(arguments[0]), &mut table.borrow_mut()).is_some(),
                     _ => true,
                 };
                 if let Some(state) = self.states.get_mut(&thread) {
@@ -356,11 +358,11 @@ impl<P: Processes> Tracker<P> {
 
     /// What has its effect when it begins: another thread may have the number of a closed file before the call ends.
     fn begun(&mut self, call: Call, arguments: &[u64; 6], table: &mut Table) {
-        let number = arguments[0] as i32;
+        let number = int(arguments[0]);
         match call {
             Call::Close => drop(table.remove(&number)),
             Call::CloseRange => {
-                let range = arguments[0] as u32..=arguments[1] as u32;
+                let range = int(arguments[0]).cast_unsigned()..=int(arguments[1]).cast_unsigned();
                 let is_in = |number: &i32| range.contains(&number.cast_unsigned());
                 match arguments[2] & CLOSE_RANGE_CLOEXEC {
                     0 => table.retain(|number, _| !is_in(number)),
@@ -376,7 +378,7 @@ impl<P: Processes> Tracker<P> {
                 }
             }
             Call::Map => {
-                let mapped = table.get(&(arguments[4] as i32)).and_then(|one| one.open.as_ref());
+                let mapped = table.get(&int(arguments[4])).and_then(|one| one.open.as_ref());
                 self.left_out.mappings += u64::from(mapped.is_some());
             }
             _ => {}
@@ -385,12 +387,12 @@ impl<P: Processes> Tracker<P> {
 
     fn ended(&mut self, call: Call, ended: Ended, table: &mut Table) {
         let Ended { ref task, arguments, result, .. } = ended;
-        let made = result as i32;
-        let number = arguments[0] as i32;
+        let made = int(result);
+        let number = int(arguments[0]);
         match call {
             Call::Io(kind) => self.io(kind, ended, table),
-            Call::Open => self.opened(made, OpenedHow::of(arguments[1] as i32), ended, table),
-            Call::OpenAt => self.opened(made, OpenedHow::of(arguments[2] as i32), ended, table),
+            Call::Open => self.opened(made, OpenedHow::of(int(arguments[1])), ended, table),
+            Call::OpenAt => self.opened(made, OpenedHow::of(int(arguments[2])), ended, table),
             // Its flags are in the memory of the program.
             Call::OpenAt2 => {
                 table.remove(&made);
@@ -423,7 +425,7 @@ impl<P: Processes> Tracker<P> {
                 }
             }
             Call::CopyRange | Call::SendFile => {
-                let other = if call == Call::CopyRange { arguments[2] } else { arguments[1] } as i32;
+                let other = int(if call == Call::CopyRange { arguments[2] } else { arguments[1] });
                 let is_file = [number, other].iter().any(|one| self.find(task.thread, *one, table).is_some());
                 self.left_out.copies += u64::from(is_file);
             }
@@ -456,8 +458,7 @@ impl<P: Processes> Tracker<P> {
             return Some(name);
         }
         let state = self.states.get(&thread)?;
-        let number =
-            if matches!(call, Call::OpenAt | Call::OpenAt2) { arguments[0] as i32 } else { AT_FDCWD };
+        let number = if matches!(call, Call::OpenAt | Call::OpenAt2) { int(arguments[0]) } else { AT_FDCWD };
         if number != AT_FDCWD {
             let table = state.table.borrow();
             let known = table.get(&number).and_then(|one| one.open.as_ref()?.name.clone());
@@ -484,7 +485,7 @@ impl<P: Processes> Tracker<P> {
     fn io(&mut self, kind: CallKind, ended: Ended, table: &mut Table) {
         use CallKind as C;
         let Ended { arguments, result, .. } = ended;
-        let Some(open) = self.find(ended.task.thread, arguments[0] as i32, table) else { return };
+        let Some(open) = self.find(ended.task.thread, int(arguments[0]), table) else { return };
         let mut flags = open.flags.get();
         let by_position = || {
             let at = open.position_bytes.get();

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use fiord_host::{DiskCounters, StorageStack, System};
 use fiord_report::path;
+use fiord_stats::Capped;
 use fiord_sys::cgroup::{self, LimitedGroup};
 use fiord_sys::stat::DeviceNumber;
 use fiord_sys::sysfs::BlockDevice;
@@ -58,7 +59,7 @@ pub(crate) fn observe(
     let end_ns = began_ns.saturating_add(u64::try_from(settings.time.as_nanos()).unwrap_or(u64::MAX));
     let mut now_ns = began_ns;
     while now_ns < end_ns && signal::stop_requested().is_none() {
-        clock::sleep_until_ns(end_ns.min(now_ns + EVERY.as_nanos() as u64));
+        clock::sleep_until_ns(end_ns.min(now_ns + u64::capped(EVERY.as_nanos())));
         now_ns = clock::monotonic_ns();
         if let Some(counter) = &mut counter {
             counter.read(threads());

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fiord_report::path::shown;
-use fiord_stats::{Latency, Random};
+use fiord_stats::{Capped, Latency, Random};
 use fiord_sys::clock;
 use fiord_sys::errno::error_text;
 use fiord_sys::file::{self, OpenHow};
@@ -95,7 +95,7 @@ impl Opened {
                 shown(&path)
             )
         };
-        let block_bytes = READ_BYTES.max(device.queue().logical_block_bytes as usize);
+        let block_bytes = READ_BYTES.max(usize::capped(device.queue().logical_block_bytes));
         let how = OpenHow { direct: true, ..OpenHow::READ };
         Ok(Opened {
             file: file::open(&device.path(), &how).map_err(refused)?,

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a member of the wrong type is an error that has the path to it; one that is absent or null is `None`.
 
+use fiord_stats::Capped;
 use serde_json::{Map, Value};
 
 /// One step from a value to a value inside it.
@@ -78,7 +79,7 @@ impl<'v> Fields<'v> {
             Value::Number(number) => match (number.as_u64(), number.as_i64()) {
                 (Some(whole), _) => Some(i128::from(whole)),
                 (_, Some(whole)) => Some(i128::from(whole)),
-                _ => number.as_f64().filter(|float| float.fract() == 0.0).map(|float| float as i128),
+                _ => number.as_f64().filter(|float| float.fract() == 0.0).map(i128::capped),
             },
             _ => None,
         };

@@ -2,6 +2,8 @@
 //!
 //! Invariant: figures without a direction of their own (`issued rwts`) go to the directions that were read before.
 
+use fiord_stats::Capped;
+
 use crate::clients::ALL;
 use crate::model::{
     DirectionFigures, DirectionName, ErrorFigures, JobFigures, LatencyBucket, LatencyFigures,
@@ -95,8 +97,8 @@ pub(super) fn moments(
     for (key, value) in pairs(figures) {
         let figure = line.figure(value, key, number::count)? * unit_ns;
         match key {
-            "min" => latency.min_ns = Some(figure as u64),
-            "max" => latency.max_ns = Some(figure as u64),
+            "min" => latency.min_ns = Some(u64::capped(figure)),
+            "max" => latency.max_ns = Some(u64::capped(figure)),
             "avg" => latency.mean_ns = Some(figure),
             "stdev" => latency.stddev_ns = Some(figure),
             _ => {}
@@ -119,7 +121,7 @@ pub(super) fn percentiles(
         let value = value.strip_suffix(']').ok_or_else(lacks)?;
         let percent = line.figure(percent, "percentile", number::plain)?;
         let ns = line.figure(value, "percentile", number::count)? * unit_ns;
-        latency.percentiles.push(Percentile { percent, ns: ns as u64 });
+        latency.percentiles.push(Percentile { percent, ns: u64::capped(ns) });
     }
     Ok(())
 }
@@ -169,10 +171,12 @@ fn old_rates(found: &mut DirectionFigures, line: NumberedLine<'_>, rest: &str) -
     let bytes = |text| line.figure(text, "bytes", |text| number::bytes(text, Prefixes::Binary));
     for (key, value) in pairs(rest) {
         match key {
-            "io" => found.bytes = Some(bytes(value)? as u64),
-            "bw" => found.bandwidth = Some(bytes(value)? as u64),
+            "io" => found.bytes = Some(u64::capped(bytes(value)?)),
+            "bw" => found.bandwidth = Some(u64::capped(bytes(value)?)),
             "iops" => found.iops = Some(line.figure(value, key, number::count)?),
-            "runt" => found.runtime_ms = Some((line.figure(value, key, number::duration_ns)? / 1e6) as u64),
+            "runt" => {
+                found.runtime_ms = Some(u64::capped(line.figure(value, key, number::duration_ns)? / 1e6))
+            }
             _ => {}
         }
     }
@@ -196,12 +200,12 @@ fn rates(
     let is_bare =
         rate.ends_with(|last: char| last == 'i' || last.is_ascii_digit() || "kMGTPE".contains(last));
     found.bandwidth = match is_bare && !unit.is_empty() {
-        true => number::bytes(&format!("{rate}{unit}"), Prefixes::Precise).map(|rate| rate as u64),
-        false => Some(bytes(rate)? as u64),
+        true => number::bytes(&format!("{rate}{unit}"), Prefixes::Precise).map(u64::capped),
+        false => Some(u64::capped(bytes(rate)?)),
     };
     let (_, rest) = rest.split_once(")(").ok_or_else(|| cut(rest, "bytes and time"))?;
     let (moved, rest) = rest.split_once('/').ok_or_else(|| cut(rest, "bytes and time"))?;
-    found.bytes = Some(bytes(moved)? as u64);
+    found.bytes = Some(u64::capped(bytes(moved)?));
     let (runtime, _) = rest.split_once("msec)").ok_or_else(|| cut(rest, "time"))?;
     found.runtime_ms = Some(line.figure(runtime, "time", number::whole)?);
     Ok(())
@@ -224,8 +228,8 @@ fn samples(job: &mut JobFigures, line: NumberedLine<'_>, label: &str, rest: &str
     for (key, value) in pairs(rest) {
         let scaled = |value| line.figure(value, key, number::count).map(|figure| figure * scale);
         match key {
-            "min" => found.min = Some(scaled(value)? as u64),
-            "max" => found.max = Some(scaled(value)? as u64),
+            "min" => found.min = Some(u64::capped(scaled(value)?)),
+            "max" => found.max = Some(u64::capped(scaled(value)?)),
             "avg" => found.mean = Some(scaled(value)?),
             "stdev" => found.stddev = Some(scaled(value)?),
             "per" => found.share_percent = Some(line.figure(value, key, number::percent)?),
@@ -251,7 +255,7 @@ fn buckets(job: &mut JobFigures, line: NumberedLine<'_>, unit_ns: f64, rest: &st
         let (bound, share) = entry.rsplit_once('=').ok_or_else(lacks)?;
         let below_ns = match bound.starts_with(">=") {
             true => None,
-            false => Some((line.figure(bound, "bound", number::whole)? as f64 * unit_ns) as u64),
+            false => Some(u64::capped(line.figure(bound, "bound", number::whole)? as f64 * unit_ns)),
         };
         let percent = line.figure(share, "share", number::percent)?;
         job.latency_buckets.push(LatencyBucket { below_ns, percent });
@@ -357,8 +361,8 @@ fn latency_target(job: &mut JobFigures, line: NumberedLine<'_>, rest: &str) -> R
     let mut found = LatencyTargetFigures::default();
     for (key, value) in pairs(rest) {
         match key {
-            "target" => found.target_ns = line.figure(value, key, number::duration_ns)? as u64,
-            "window" => found.window_ns = line.figure(value, key, number::duration_ns)? as u64,
+            "target" => found.target_ns = u64::capped(line.figure(value, key, number::duration_ns)?),
+            "window" => found.window_ns = u64::capped(line.figure(value, key, number::duration_ns)?),
             "percentile" => found.percentile = line.figure(value, key, number::percent)?,
             "depth" => found.depth = line.figure(value, key, |text| text.parse().ok())?,
             _ => {}

@@ -4,6 +4,7 @@
 
 use fiord_report::table::Cell;
 use fiord_report::{Finding, RepeatedFigure, RunReport};
+use fiord_stats::Capped;
 
 use super::search::{Outcome, Search, Trial};
 use super::trial::{self, HOST};
@@ -32,7 +33,7 @@ pub(super) struct Found<'r> {
 impl<'r> Found<'r> {
     /// I/Os per second without a rate.
     pub(super) fn fastest(&self) -> u64 {
-        Figures::of_all(self.unpaced).map_or(0.0, |figures| figures.iops).round() as u64
+        u64::capped(Figures::of_all(self.unpaced).map_or(0.0, |figures| figures.iops).round())
     }
 
     /// Its runs in the order of their rates, repeats beside each other.

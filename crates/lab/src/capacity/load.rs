@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fiord_options::{Section, Setting, Spec, change_settings, job};
 use fiord_report::{RunReport, path};
+use fiord_stats::Capped;
 
 use crate::step::Step;
 use crate::study_target::StudyTarget;
@@ -259,7 +260,7 @@ fn per_worker(unpaced: &RunReport, name: &str, direction: usize, rate: u64) -> u
     let workers = || unpaced.jobs.iter().filter(|job| job.name == name);
     let own: u64 = workers().map(|job| job.stats.directions[direction].ios).sum();
     let share = own as f64 / all.max(1) as f64 / workers().count().max(1) as f64;
-    ((rate as f64 * share).round() as u64).max(1)
+    u64::capped((rate as f64 * share).round()).max(1)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! was done without a rate.
 
 use fiord_report::RunReport;
+use fiord_stats::Capped;
 
 /// Most trials of a search, repeats included.
 pub(super) const RUNS_MAX: usize = 14;
@@ -190,7 +191,7 @@ impl<'r> Search<'r> {
     /// The highest: what was done without a rate, which no rate goes beyond.
     fn ceiling(&self) -> u64 {
         let rounded = rounded(self.unpaced_iops);
-        let unit = unit(self.unpaced_iops) as u64;
+        let unit = u64::capped(unit(self.unpaced_iops));
         let ceiling = if rounded as f64 > self.unpaced_iops { rounded - unit } else { rounded };
         ceiling.max(self.floor())
     }
@@ -199,12 +200,12 @@ impl<'r> Search<'r> {
 /// To three digits: more would suggest a precision that is not there.
 fn rounded(rate: f64) -> u64 {
     let unit = unit(rate);
-    ((rate / unit).round() * unit) as u64
+    u64::capped((rate / unit).round() * unit)
 }
 
 /// The third digit's worth of a rate.
 fn unit(rate: f64) -> f64 {
-    10f64.powi((rate.max(1.0).log10().floor() as i32 - 2).max(0))
+    10f64.powi((i32::capped(rate.max(1.0).log10().floor()) - 2).max(0))
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //!
 //! Invariant: nothing is drawn outside the grid.
 
+use fiord_stats::Capped;
+
 /// The empty braille character; each dot is one bit more.
 const BLANK: u32 = 0x2800;
 
@@ -35,7 +37,7 @@ impl Canvas {
         for step in 0..=steps {
             let along = |from: usize, to: usize| {
                 let share = step as f64 / steps as f64;
-                (from as f64 + (to as f64 - from as f64) * share).round() as usize
+                usize::capped((from as f64 + (to as f64 - from as f64) * share).round())
             };
             self.set(along(from.0, to.0), along(from.1, to.1), line);
         }
@@ -51,12 +53,12 @@ impl Canvas {
 
     /// Nearest dot, counted from the left and from the top. Marks fill a character.
     fn dot(&self, (x, y): (f64, f64)) -> (usize, usize) {
-        let column = (x * self.columns.saturating_sub(1) as f64).round() as usize;
+        let column = usize::capped((x * self.columns.saturating_sub(1) as f64).round());
         (2 * column, self.dot_row(y))
     }
 
     fn dot_row(&self, y: f64) -> usize {
-        ((1.0 - y) * (4 * self.rows).saturating_sub(1) as f64).round() as usize
+        usize::capped(((1.0 - y) * (4 * self.rows).saturating_sub(1) as f64).round())
     }
 
     /// The row, from the top, in which this height is drawn.

@@ -2,6 +2,8 @@
 //!
 //! Invariant: every position is between 0 and 1, for any figure.
 
+use fiord_stats::Capped;
+
 /// From this ratio of highest to lowest, positive figures are drawn on a logarithmic scale.
 const LOGARITHMIC_FROM: f64 = 30.0;
 
@@ -45,10 +47,10 @@ impl Scale {
     pub fn ticks(&self, count: usize) -> Vec<f64> {
         if !self.logarithmic {
             let step = round_step((self.high - self.low) / count as f64);
-            let steps = ((self.high - self.low) / step + 1e-9) as usize;
+            let steps = usize::capped((self.high - self.low) / step + 1e-9);
             return (0..=steps.min(2 * count)).map(|number| self.low + number as f64 * step).collect();
         }
-        let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
+        let decades = i32::capped(self.low.log10().floor())..=i32::capped(self.high.log10().ceil());
         let every = (decades.clone().count() / (2 * count)).max(1);
         // Few powers of ten leave room for labels between them.
         let factors: &[f64] = if decades.clone().count() <= count { &[1.0, 2.0, 5.0] } else { &[1.0] };

@@ -5,7 +5,7 @@
 
 use fiord_report::RepeatedFigure;
 use fiord_report::table::{Cell, Column, Table, shown_bytes};
-use fiord_stats::Summary;
+use fiord_stats::{Capped, Summary};
 
 use crate::verdict::Verdict;
 
@@ -41,10 +41,10 @@ impl Unit {
 
     pub(super) fn cell(self, value: f64) -> Cell {
         match self {
-            Unit::Ns => Cell::Latency(value.round() as u64),
-            Unit::PerSecond | Unit::Count => Cell::Count(value.round() as u64),
+            Unit::Ns => Cell::Latency(u64::capped(value.round())),
+            Unit::PerSecond | Unit::Count => Cell::Count(u64::capped(value.round())),
             Unit::BytesPerSecond => {
-                Cell::Formatted(format!("{}/s", shown_bytes(value.round() as u64)), value.round())
+                Cell::Formatted(format!("{}/s", shown_bytes(u64::capped(value.round()))), value.round())
             }
             Unit::Percent | Unit::Times => Cell::Number(self.rounded(value), 1),
         }
@@ -148,7 +148,7 @@ pub(super) fn details(rows: &[Row]) -> Table {
 /// The figure of this name, in nanoseconds, and its name.
 pub(super) fn worst_ns(rows: &[Row], name: &str) -> Option<(u64, String)> {
     let row = rows.iter().find(|row| row.figure == name && row.unit == Unit::Ns)?;
-    Some((row.measured() as u64, name.to_string()))
+    Some((u64::capped(row.measured()), name.to_string()))
 }
 
 /// The rows for the text and Markdown tables.
@@ -241,7 +241,8 @@ impl Row {
     /// The same as a cell, with enough digits to distinguish it from its limits.
     fn measured_cell(&self) -> Cell {
         let limits = self.limit.iter().flat_map(|limit| [Some(limit.pass), limit.fail]).flatten();
-        let beside = |limit: f64| match Cell::latency_beside(self.measured() as u64, limit as u64) {
+        let beside = |limit: f64| match Cell::latency_beside(u64::capped(self.measured()), u64::capped(limit))
+        {
             cell @ Cell::Formatted(..) => Some(cell),
             _ => None,
         };

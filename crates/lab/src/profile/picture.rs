@@ -4,6 +4,7 @@
 
 use fiord_profile::{Part, Source};
 use fiord_report::table::Cell;
+use fiord_stats::Capped;
 use fiord_svg::{Anchor, Document, Element};
 
 use super::tables::title;
@@ -43,7 +44,7 @@ pub(super) fn bars(variants: &[Variant], room: &Room) -> String {
     let mut svg = Document::inline((whole_width, height), id, "Where the time of an I/O goes", description);
     for (number, variant) in variants.iter().enumerate() {
         let top = number as f64 * ROW;
-        let whole = Cell::Latency(variant.per_io_ns(variant.split.total_ns()).round() as u64).shown();
+        let whole = Cell::Latency(u64::capped(variant.per_io_ns(variant.split.total_ns()).round())).shown();
         let label = format!("{}: {whole} for each I/O", variant.name);
         svg.add(Element::text((0.0, top + 16.0), Anchor::Start, &label));
         let mut x = 0.0;

@@ -4,6 +4,7 @@
 
 use fiord_profile::{Part, Source, TimeSplit};
 use fiord_report::table::Cell;
+use fiord_stats::Capped;
 
 use super::variant::{Moved, Variant};
 
@@ -44,7 +45,7 @@ fn time(variant: &Variant, is_named: bool) -> String {
 }
 
 fn shown(variant: &Variant, split: &TimeSplit) -> String {
-    Cell::Latency(variant.per_io_ns(split.total_ns()).round() as u64).shown()
+    Cell::Latency(u64::capped(variant.per_io_ns(split.total_ns()).round())).shown()
 }
 
 /// Where a share of the time goes.
@@ -86,7 +87,7 @@ fn compared(first: &Variant, other: &Variant) -> String {
     match largest {
         Some((part, source, ns)) if ns.abs() >= 1.0 => {
             let sign = if ns < 0.0 { '-' } else { '+' };
-            let shown = Cell::Latency(ns.abs().round() as u64).shown();
+            let shown = Cell::Latency(u64::capped(ns.abs().round())).shown();
             format!(
                 "{} {verdict}; the largest difference is time {}, {sign}{shown}.",
                 other.name,

@@ -4,6 +4,7 @@
 
 use fiord_profile::{Part, RequestTimes, Second, Source, TimeSplit};
 use fiord_report::table::{Cell, Column, Table};
+use fiord_stats::Capped;
 
 use super::variant::{VARIANTS_MAX, Variant};
 use crate::figures::mib;
@@ -197,7 +198,7 @@ fn row(
     for variant in variants {
         let ns = time(&variant.split);
         if variants.len() <= 2 {
-            cells.push(ns.map_or(Cell::None, |ns| Cell::Latency(variant.per_io_ns(ns).round() as u64)));
+            cells.push(ns.map_or(Cell::None, |ns| Cell::Latency(u64::capped(variant.per_io_ns(ns).round()))));
         }
         let total_ns = variant.split.total_ns().max(1) as f64;
         cells.push(ns.map_or(Cell::None, |ns| Cell::Number(100.0 * ns as f64 / total_ns, 1)));

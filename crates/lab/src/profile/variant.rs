@@ -5,7 +5,7 @@
 use fiord_profile::split::KernelShares;
 use fiord_profile::{InFlight, Observation, RequestTimes, Second, SplitInput, Stacks, TimeSplit};
 use fiord_report::RunReport;
-use fiord_stats::{DirectionStats, Usage};
+use fiord_stats::{Capped, DirectionStats, Usage};
 
 use crate::figures::{Figures, READ, WRITE};
 use crate::step::StepResult;
@@ -135,7 +135,8 @@ fn split_input(
             (Some(disks), None) => InFlight::counted(disks.requests_ms, disks.busy_ms, threads),
             (Some(_), Some(requests)) => {
                 // What all threads waited for on average, over the time of one.
-                let ns = |mean: f64| (mean * usage.elapsed_ms as f64 * 1e6 / threads.max(1) as f64) as u64;
+                let ns =
+                    |mean: f64| u64::capped(mean * usage.elapsed_ms as f64 * 1e6 / threads.max(1) as f64);
                 InFlight::Traced { queue_ns: ns(requests.queue_mean), device_ns: ns(requests.device_mean) }
             }
         },

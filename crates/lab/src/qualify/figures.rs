@@ -4,7 +4,7 @@
 
 use fiord_report::energy;
 use fiord_report::table::Cell;
-use fiord_stats::Latency;
+use fiord_stats::{Capped, Latency};
 
 use super::phase::Measure;
 use super::progress::figure;
@@ -53,9 +53,9 @@ impl Figures {
     pub(super) fn cells(&self) -> [Cell; 7] {
         let percentiles = self.latency.percentiles(&[99.0, 99.9, 99.99]);
         [
-            Cell::Count(self.iops.round() as u64),
+            Cell::Count(u64::capped(self.iops.round())),
             Cell::Number(self.mib_per_s, 1),
-            Cell::Latency(self.mean_ns.round() as u64),
+            Cell::Latency(u64::capped(self.mean_ns.round())),
             Cell::Latency(percentiles[0]),
             Cell::Latency(percentiles[1]),
             Cell::Latency(percentiles[2]),

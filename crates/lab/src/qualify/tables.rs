@@ -16,6 +16,7 @@ use crate::step::StepResult;
 use crate::study::counted;
 use fiord_report::table::{Cell, Column, Table, shown_bytes, wrapped};
 use fiord_report::{Code, energy};
+use fiord_stats::Capped;
 
 /// Whether a test ended without becoming steady.
 pub(super) fn is_not_steady(runs: &PhaseRuns<'_>) -> bool {
@@ -270,12 +271,14 @@ pub(super) fn text(all: &[PhaseRuns<'_>], width: usize) -> String {
             part += &saturation(runs).text(width);
         } else if is_steady(runs) {
             part += &match runs.phase.test {
-                Test::Iops => by_mix(runs, |figures| Cell::Count(figures.iops.round() as u64)).text(width),
+                Test::Iops => {
+                    by_mix(runs, |figures| Cell::Count(u64::capped(figures.iops.round()))).text(width)
+                }
                 Test::Latency => {
                     let of = |percent| {
                         by_mix(runs, move |figures| Cell::Latency(figures.latency.percentiles(&[percent])[0]))
                     };
-                    let mean = by_mix(runs, |figures| Cell::Latency(figures.mean_ns.round() as u64));
+                    let mean = by_mix(runs, |figures| Cell::Latency(u64::capped(figures.mean_ns.round())));
                     let max = by_mix(runs, |figures| Cell::Latency(figures.latency.running.max));
                     [("mean", mean), ("p99.9", of(99.9)), ("max", max)]
                         .map(|(what, table)| format!("{what}\n{}", table.text(width)))
@@ -302,7 +305,7 @@ fn mix(point: &Point) -> String {
 /// The figures that have to become steady, round by round.
 fn convergence(runs: &PhaseRuns<'_>) -> Vec<String> {
     let shown = |value: f64| match runs.phase.measure {
-        Measure::MeanNs => Cell::Latency(value.round() as u64).shown(),
+        Measure::MeanNs => Cell::Latency(u64::capped(value.round())).shown(),
         Measure::Iops | Measure::MibPerS => format!("{value:.0}"),
     };
     let line = |number: usize| {
@@ -359,7 +362,7 @@ fn saturation(runs: &PhaseRuns<'_>) -> Table {
         if number == 0 || written / capacity.max(1) > before || is_last {
             table.rows.push(vec![
                 Cell::Bytes(written),
-                Cell::Count(figure(&round[0], Measure::Iops).round() as u64),
+                Cell::Count(u64::capped(figure(&round[0], Measure::Iops).round())),
                 Cell::Latency(whole.completion.running.max),
             ]);
         }
@@ -446,7 +449,7 @@ fn sentence(runs: &PhaseRuns<'_>) -> String {
     let name = &runs.phase.name;
     if is_saturation(runs) {
         let series = |round: Option<&&[StepResult]>| {
-            round.map_or(0, |round| figure(&round[0], Measure::Iops).round() as u64)
+            round.map_or(0, |round| u64::capped(figure(&round[0], Measure::Iops).round()))
         };
         let (first, last) = (series(runs.whole_rounds().first()), series(runs.whole_rounds().last()));
         return format!("{name}: from {first} to {last} IOPS.");
@@ -467,7 +470,7 @@ fn sentence(runs: &PhaseRuns<'_>) -> String {
                 Measure::MeanNs => {
                     format!(
                         "{block} {what} {} on average",
-                        Cell::Latency(figures.mean_ns.round() as u64).shown()
+                        Cell::Latency(u64::capped(figures.mean_ns.round())).shown()
                     )
                 }
             }

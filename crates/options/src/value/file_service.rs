@@ -72,10 +72,10 @@ fn ios(text: &str, given: bool, reading: &mut Reading) -> Result<Option<u32>, St
     if !given {
         return Ok(None);
     }
-    match scan(text) {
-        Some((number, rest)) if (1..=i128::from(u32::MAX)).contains(&number) => {
+    match scan(text).map(|(number, rest)| (number, u32::try_from(number), rest)) {
+        Some((number, Ok(ios @ 1..), rest)) => {
             super::number::note_rest(text, rest, number, reading);
-            Ok(Some(number as u32))
+            Ok(Some(ios))
         }
         _ => Err(format!("{text:?} is not a number of I/Os of at least 1")),
     }

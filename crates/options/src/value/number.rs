@@ -3,6 +3,8 @@
 //! Invariant: values are read as fio reads them, even if that is surprising (`1.5g` is 1, `4KiB` is 4000); every
 //! surprise causes a warning.
 
+use fiord_stats::Capped;
+
 use super::contract::{KbBase, Reading, Takes, Value};
 use super::expression;
 use super::kind::ValueKind;
@@ -147,7 +149,7 @@ pub(crate) fn outer_numbers(text: &str) -> Result<(&str, &str), String> {
 pub(crate) fn integer(text: &str, reading: &mut Reading) -> Result<i128, String> {
     if text.trim_start().starts_with('(') {
         return expression::evaluate(text, &|rest| sized(rest, reading.kb_base))
-            .map(|value| value.trunc() as i128);
+            .map(|value| i128::capped(value.trunc()));
     }
     let (number, rest) = scan(text).ok_or_else(|| format!("{text:?} is not a number"))?;
     if rest.starts_with('%') {
@@ -178,7 +180,7 @@ fn sized(rest: &str, kb_base: KbBase) -> (i128, usize) {
     let Some(power) = lower.chars().next().and_then(|letter| PREFIXES.find(letter)) else {
         return (1, 0);
     };
-    let power = power as u32 + 1;
+    let power = u32::capped(power) + 1;
     let (plain, opposite): (i128, i128) = match kb_base {
         KbBase::Binary => (1024, 1000),
         KbBase::Decimal => (1000, 1024),

@@ -65,12 +65,10 @@ impl Value for ColonList {
 /// A number of a list, in full: nothing is ignored here, because a missing number is not noticed in a result.
 fn number(text: &str, whole: &str) -> Result<u32, String> {
     match scan(text) {
-        Some((number, rest)) if rest.trim().is_empty() && (0..i128::from(NUMBERS)).contains(&number) => {
-            Ok(number as u32)
-        }
-        Some((_, rest)) if rest.trim().is_empty() => {
-            Err(format!("{text:?} in {whole:?} is not between 0 and {}", NUMBERS - 1))
-        }
+        Some((number, rest)) if rest.trim().is_empty() => match u32::try_from(number) {
+            Ok(number) if number < NUMBERS => Ok(number),
+            _ => Err(format!("{text:?} in {whole:?} is not between 0 and {}", NUMBERS - 1)),
+        },
         _ => Err(format!("{text:?} in {whole:?} is not a number")),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Invariant: at least one command, each once; the shares are positive and add up to 100 %.
 
+use fiord_stats::Capped;
+
 use super::choice::{NvmeWrite, unknown_word};
 use super::contract::{Choice, Reading, Value};
 use super::kind::ValueKind;
@@ -49,7 +51,7 @@ impl Value for NvmeWrites {
         }
         let given: u32 = parts.iter().filter_map(|(_, percent)| *percent).sum();
         // What is left is divided evenly.
-        let open = parts.iter().filter(|(_, percent)| percent.is_none()).count() as u32;
+        let open = u32::capped(parts.iter().filter(|(_, percent)| percent.is_none()).count());
         if given > 100 || (open == 0 && given < 100) || (open > 0 && given == 100) {
             return Err(format!("the shares of {text:?} do not add up to 100 %"));
         }

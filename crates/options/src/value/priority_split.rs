@@ -65,21 +65,23 @@ fn entry(part: &str, reading: &mut Reading) -> Result<PriorityEntry, String> {
         _ => return Err(format!("{part:?} does not start with a block size")),
     };
     // As in fio, numbers that are too large count as the largest.
-    let mut number = |index: usize, most: i128| -> Result<i128, String> {
+    let mut number = |index: usize, most: u16| -> Result<u16, String> {
         match fields.get(index).map(|field| field.trim()) {
             None | Some("") => Ok(0),
             Some(field) => {
                 let (number, rest) =
                     scan(field).ok_or_else(|| format!("{field:?} in {part:?} is not a number"))?;
                 note_rest(part, rest.trim_start_matches('%'), number, reading);
-                Ok(number.clamp(0, most))
+                Ok(u16::try_from(number.clamp(0, most.into())).unwrap_or(most))
             }
         }
     };
-    let percent = number(1, 100)? as u8;
+    let mut small =
+        |index, most: u8| Ok::<u8, String>(u8::try_from(number(index, most.into())?).unwrap_or(most));
+    let percent = small(1, 100)?;
     let priority = match fields.len() {
         1 | 2 => None,
-        4 | 5 => Some((number(2, 3)? as u8, number(3, 7)? as u8, number(4, 1023)? as u16)),
+        4 | 5 => Some((small(2, 3)?, small(3, 7)?, number(4, 1023)?)),
         _ => return Err(format!("{part:?} is not SIZE/PERCENT or SIZE/PERCENT/CLASS/LEVEL")),
     };
     Ok(PriorityEntry { bytes, percent, priority })

@@ -9,6 +9,7 @@ use super::kind::ValueKind;
 use super::number::integer;
 use super::time::Micros;
 
+use fiord_stats::Capped;
 pub use fiord_stats::SteadyMeasure;
 
 /// How far a measure may be from steady.
@@ -90,7 +91,7 @@ impl Value for SteadyCriterion {
         match self.limit {
             SteadyLimit::Percent(percent) => format!("{word}:{percent}%"),
             SteadyLimit::Absolute(ns) if self.measure == SteadyMeasure::Latency => {
-                format!("{word}:{}", Micros { us: (ns / 1000.0) as u64 }.print())
+                format!("{word}:{}", Micros { us: u64::capped(ns / 1000.0) }.print())
             }
             SteadyLimit::Absolute(limit) => format!("{word}:{limit}"),
         }

@@ -3,6 +3,8 @@
 //! Invariant: held in whole microseconds; the unit of a bare number belongs to the type, as it belongs to the
 //! option in fio.
 
+use fiord_stats::Capped;
+
 use super::contract::{Reading, Value};
 use super::expression;
 use super::kind::ValueKind;
@@ -98,7 +100,7 @@ fn parse_us(text: &str, behind: &str, unit_us: u64, reading: &mut Reading) -> Re
     if text.trim_start().starts_with('(') {
         // Inside an expression fio's bare numbers are microseconds, whatever the option's own unit is.
         let value = expression::evaluate(text, &leading_unit)?;
-        return in_range(text, value.trunc() as i128);
+        return in_range(text, i128::capped(value.trunc()));
     }
     let (number, _) = scan(text).ok_or_else(|| format!("{text:?} is not a duration"))?;
     let rest = behind.trim_start_matches(|letter: char| letter.is_ascii_digit() || "+-".contains(letter));

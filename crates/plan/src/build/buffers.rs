@@ -10,6 +10,7 @@ use fiord_options::job::{self, JobOptions};
 use fiord_options::shown::shown;
 use fiord_options::value::{DedupeMode, MemoryKind, PatternPart};
 use fiord_options::{Problem, ProblemKind};
+use fiord_stats::Capped;
 
 use super::section::ResolvedSection;
 use crate::access::{Access, Direction, Pattern};
@@ -122,7 +123,7 @@ pub(crate) fn dedupe(options: &JobOptions, access: &Access, file_bytes: u64) -> 
     let percent = options.buffers.dedupe_percentage.min(100) as u8;
     let set_percent = u128::from(options.buffers.dedupe_working_set_percentage.min(100));
     let block_bytes = access.block_sizes[Direction::Write.index()].min();
-    let set_bytes = (u128::from(file_bytes) * set_percent / 100) as u64;
+    let set_bytes = u64::capped(u128::from(file_bytes) * set_percent / 100);
     let has_set = options.buffers.dedupe_mode == DedupeMode::WorkingSet;
     let working_set = has_set.then(|| WorkingSet {
         contents: (set_bytes / block_bytes.max(1)).max(1),

@@ -3,6 +3,8 @@
 //! Invariant: no system call, no clock, no randomness but what is passed in; all problems are collected before
 //! any of them stops the plan.
 
+use fiord_stats::Capped;
+
 mod blocks;
 mod buffers;
 mod connection;
@@ -244,7 +246,7 @@ pub fn build(
     };
     let mut resolver = Resolver::new(&engines);
     for (number, parsed) in sections.iter().enumerate() {
-        builder.section(number as u32, parsed, resolver.job(parsed), waiting.contains(&number));
+        builder.section(u32::capped(number), parsed, resolver.job(parsed), waiting.contains(&number));
     }
     let Builder { mut jobs, mut diagnostics, judged, .. } = builder;
     diagnostics.problems.extend(judged.without_effect());
@@ -381,9 +383,14 @@ impl Builder<'_> {
         problems
     }
 
+    /// The number of the next worker.
+    fn next_number(&self) -> u32 {
+        u32::capped(self.jobs.len())
+    }
+
     fn worker(&mut self, section: &ResolvedSection<'_>, section_number: u32, clone: u32, waits: bool) {
         let options = section.options;
-        let (name, number) = (names::worker_name(section.parsed, options, clone), self.jobs.len() as u32);
+        let (name, number) = (names::worker_name(section.parsed, options, clone), self.next_number());
         let Some(engine) = queue::engine(section) else { return };
         let access = stream::access(section, number, self.run, &mut self.diagnostics.problems);
         let replay = replay::replayed(section, clone, self.facts, self.run.readonly);

@@ -8,6 +8,7 @@ use fiord_options::job;
 use fiord_options::shown::shown;
 use fiord_options::value::FloatList;
 use fiord_options::{Problem, ProblemKind, Spec};
+use fiord_stats::Capped;
 
 use super::names::split_paths;
 use super::section::ResolvedSection;
@@ -64,8 +65,8 @@ fn parts(section: &ResolvedSection<'_>, traces: Vec<PathBuf>) -> Result<Vec<Trac
     }
     let part = |(at, path): (usize, PathBuf)| TracePart {
         path,
-        time_scale_ppm: scalars.map_or(1_000_000, |percents| (percents[at] * 10_000.0).round() as u64),
-        iterations: iterations.map_or(1, |numbers| numbers[at] as u64),
+        time_scale_ppm: scalars.map_or(1_000_000, |percents| u64::capped((percents[at] * 10_000.0).round())),
+        iterations: iterations.map_or(1, |numbers| u64::capped(numbers[at])),
     };
     Ok(traces.into_iter().enumerate().map(part).collect())
 }

@@ -4,6 +4,7 @@
 //! what fio 3.33 did with the same words.
 
 use fiord_options::value::{Size, SizeRange};
+use fiord_stats::Capped;
 
 use crate::files::FileKind;
 use crate::seed;
@@ -205,7 +206,7 @@ fn rounded_up(bytes: u64, align_bytes: u64) -> u64 {
 }
 
 fn percent_of(bytes: u64, percent: u8) -> u64 {
-    (u128::from(bytes) * u128::from(percent) / 100) as u64
+    u64::capped(u128::from(bytes) * u128::from(percent) / 100)
 }
 
 /// Bytes of one pass over the files, and of one loop.

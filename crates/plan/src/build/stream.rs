@@ -102,7 +102,7 @@ fn read_percent(section: &ResolvedSection<'_>) -> u8 {
         true => 100 - options.access.rwmixwrite.min(100),
         false => options.access.rwmixread.min(100),
     };
-    percent as u8
+    percent.min(100) as u8
 }
 
 fn percent_random(options: &JobOptions) -> PerDirection<u8> {

@@ -10,6 +10,7 @@ use fiord_options::job::{self, JobOptions};
 use fiord_options::shown::shown;
 use fiord_options::value::{self, FileType, Size, SizeRange};
 use fiord_options::{Problem, ProblemKind, ProblemLevel};
+use fiord_stats::Capped;
 
 use super::blocks::granularity_bytes;
 use super::diagnostics::Diagnostics;
@@ -707,9 +708,9 @@ impl PlannedWorker<'_> {
         // A trace may go from any file to any other, and names are not kept open.
         let limited = self.replay.is_none() && self.purpose().is_none();
         let open_at_once = options.files.openfiles.filter(|count| *count > 0 && limited);
-        let open_at_once = open_at_once.unwrap_or(list.len() as u32);
+        let open_at_once = open_at_once.unwrap_or(u32::capped(list.len()));
         Files {
-            open_at_once: open_at_once.min(list.len() as u32),
+            open_at_once: open_at_once.min(u32::capped(list.len())),
             direct: self.opens_direct() || self.engine.descriptor.bypasses_cache(),
             direct_by_engine: self.engine.descriptor.bypasses_cache(),
             sync: match options.access.sync {

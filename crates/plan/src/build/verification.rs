@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use fiord_options::shown::shown;
 use fiord_options::value::{self, Verify, VerifyHeaderFormat, VerifyPolicy};
 use fiord_options::{Problem, ProblemKind, Spec, job};
+use fiord_stats::Capped;
 use fiord_verify::{BlockFormat, BlockPattern, Checksum, Contents, HeaderFormat, Method};
 
 use super::blocks::granularity_bytes;
@@ -61,7 +62,7 @@ pub(crate) fn verification(
             VerifyHeaderFormat::V3_33 => HeaderFormat::V3_33,
             VerifyHeaderFormat::V3_42 => HeaderFormat::V3_42,
         },
-        header_at_bytes: options.verify_offset.map_or(0, |bytes| bytes.0 as usize),
+        header_at_bytes: options.verify_offset.map_or(0, |bytes| usize::capped(bytes.0)),
         piece_bytes: 0,
         contents,
     };
@@ -164,7 +165,7 @@ fn contents(section: &ResolvedSection<'_>, fill: &Fill, facts: &Facts) -> Result
                 let message = format!("the file {} of the pattern cannot be read", shown(path));
                 section.error(ProblemKind::Unreadable, job::Verification::verify_pattern, message, "")
             })?;
-            let restart_bytes = options.verify_pattern_interval.0 as usize;
+            let restart_bytes = usize::capped(options.verify_pattern_interval.0);
             let pattern = BlockPattern::new(bytes, offset_at, restart_bytes);
             pattern.map(Contents::Pattern).ok_or_else(|| {
                 section.error(
@@ -195,7 +196,7 @@ fn holds_headers(section: &ResolvedSection<'_>, access: &Access, format: &BlockF
     let used = Direction::ALL
         .into_iter()
         .filter(|direction| *direction != Direction::Trim && access.pattern.includes(*direction));
-    let block_bytes = used.map(|direction| access.block_sizes[direction.index()].min()).min()? as usize;
+    let block_bytes = usize::capped(used.map(|direction| access.block_sizes[direction.index()].min()).min()?);
     let piece_bytes = if format.piece_bytes == 0 { block_bytes } else { format.piece_bytes.min(block_bytes) };
     let name = format.method.name();
     if header_bytes > piece_bytes {
@@ -259,7 +260,7 @@ fn piece_bytes(
                 .as_warning(),
         );
     }
-    piece_bytes as usize
+    usize::capped(piece_bytes)
 }
 
 /// A device that compares is sent whole blocks, with their headers.
@@ -350,7 +351,7 @@ fn backlog(section: &ResolvedSection<'_>) -> Option<Backlog> {
 /// Which blocks are trimmed before they are read back. As in fio, a job that reads nothing back trims none.
 fn trims(section: &ResolvedSection<'_>) -> Option<Trims> {
     let options = &section.options.verify;
-    let (percent, every) = (options.trim_percentage as u8, options.trim_backlog);
+    let (percent, every) = (options.trim_percentage.min(100) as u8, options.trim_backlog);
     let batch = options.trim_backlog_batch.filter(|batch| *batch > 0).map_or(every, u64::from);
     let reads_zeroes = options.trim_verify_zero;
     (percent > 0).then_some(Trims { percent, every, batch: batch.max(1), reads_zeroes })

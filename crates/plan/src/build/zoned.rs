@@ -5,6 +5,7 @@
 use fiord_options::shown::shown;
 use fiord_options::value::{FloatList, RwKind, Size, ZoneMode};
 use fiord_options::{Problem, ProblemKind, Spec, job};
+use fiord_stats::Capped;
 
 use super::blocks::block_sizes;
 use super::section::ResolvedSection;
@@ -40,7 +41,7 @@ pub(crate) fn zoned(section: &ResolvedSection<'_>) -> Option<ZonedAccess> {
         ignores_device_limit: options.files.ignore_zone_limits,
         reads_beyond_pointer: options.files.read_beyond_wp,
         reset_threshold: first(&options.files.zone_reset_threshold),
-        reset_every: (reset_frequency > 0.0).then(|| (1.0 / reset_frequency) as u64),
+        reset_every: (reset_frequency > 0.0).then(|| u64::capped(1.0 / reset_frequency)),
         recovers: options.files.recover_zbd_write_error,
         appends: appends(section),
         writes_remainder: options.files.write_zone_remainder,

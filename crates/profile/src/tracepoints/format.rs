@@ -2,6 +2,8 @@
 //!
 //! Invariant: no text and no record is a panic.
 
+use fiord_stats::Capped;
+
 /// A field of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Field {
@@ -48,7 +50,7 @@ impl Field {
     pub fn text(self, record: &[u8]) -> Option<String> {
         let bytes = match self.number(record) {
             Some(place) if self.bytes == 4 => {
-                record.get(place as usize & 0xffff..)?.get(..place as usize >> 16)?
+                record.get(usize::capped(place) & 0xffff..)?.get(..usize::capped(place) >> 16)?
             }
             _ => record.get(self.at..)?.get(..self.bytes)?,
         };

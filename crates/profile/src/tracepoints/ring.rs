@@ -4,6 +4,8 @@
 //! `events/header_page` and `events/header_event`: a time stamp and the number of bytes in use, then records of four bytes
 //! of head (5 bits of kind or length, 27 of time since the record before) and data.
 
+use fiord_stats::Capped;
+
 /// Bytes before the first record of a page.
 const HEAD_BYTES: usize = 16;
 /// In the number of bytes in use: events were lost before this page.
@@ -66,7 +68,7 @@ impl<'a> Iterator for Records<'a> {
                 PADDING if delta == 0 => return None,
                 PADDING => {
                     let length = second()?;
-                    self.skip(4 + length as usize)?;
+                    self.skip(usize::capped(length).saturating_add(4))?;
                     self.at_ns = self.at_ns.wrapping_add(delta);
                 }
                 TIME_EXTEND => {
@@ -80,7 +82,7 @@ impl<'a> Iterator for Records<'a> {
                 }
                 _ => {
                     let (begin, end) = match kind {
-                        LONG => (8, 4usize.checked_add(second()? as usize)?),
+                        LONG => (8, 4usize.checked_add(usize::capped(second()?))?),
                         words => (4, 4 + 4 * words as usize),
                     };
                     let data = self.data.get(begin..end)?;

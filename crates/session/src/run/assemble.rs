@@ -10,6 +10,7 @@ use fiord_report::path::{self, shown};
 use fiord_report::{
     Code, Finding, JobReport, LatencyTarget, RunReport, Show, Subject, Unified, merge_groups, start,
 };
+use fiord_stats::Capped;
 use fiord_sys::errno::Errno;
 use fiord_sys::{clock, procfs};
 use fiord_worker::{EndReason, Failure, Moment, Remark, WorkerReport};
@@ -30,7 +31,7 @@ pub(crate) struct Frame<'a> {
 pub fn headings(plan: &Plan) -> String {
     let mut text = String::new();
     for job in plan.jobs.iter().filter(|job| job.clone == 0) {
-        let clones = plan.jobs.iter().filter(|other| other.section == job.section).count() as u32;
+        let clones = u32::capped(plan.jobs.iter().filter(|other| other.section == job.section).count());
         let presentation = &job.presentation;
         text += &start::heading(&start::Heading {
             name: &path::text(&job.name),
@@ -45,7 +46,11 @@ pub fn headings(plan: &Plan) -> String {
             kb_base: presentation.kb_base,
         });
     }
-    format!("{}{FIO_VERSION}\n{}", path::visible_lines(&text), start::starting(plan.jobs.len() as u32, 0))
+    format!(
+        "{}{FIO_VERSION}\n{}",
+        path::visible_lines(&text),
+        start::starting(u32::capped(plan.jobs.len()), 0)
+    )
 }
 
 /// The report of these workers at a moment of the run. It moves their statistics out of them, since copies for
@@ -138,7 +143,7 @@ fn job_report(job: &Job, worker: &mut WorkerReport, moment: Moment) -> JobReport
         error_text: worker.failure.as_ref().map_or_else(String::new, ToString::to_string),
         start_ms: worker.started_ms,
         elapsed_s,
-        eta_s: left_s.map_or(JobReport::ETA_UNKNOWN, |seconds| seconds.ceil() as u32),
+        eta_s: left_s.map_or(JobReport::ETA_UNKNOWN, |seconds| u32::capped(seconds.ceil())),
         options: job.presentation.options.clone(),
         stats: std::mem::take(&mut *worker.stats),
         show: show(job, &job.presentation),

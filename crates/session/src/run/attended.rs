@@ -77,7 +77,7 @@ pub fn begin() -> bool {
         return false;
     }
     let attention = Arc::new(Attention::default());
-    let (shared, setup) = (Arc::clone(&attention), fiord_sys::thread::id() as u32);
+    let (shared, setup) = (Arc::clone(&attention), fiord_sys::thread::id().cast_unsigned());
     signal::leave_to_other_threads();
     let begun = thread::Builder::new().name("signals".to_string()).spawn(move || attend(&shared, setup));
     match begun {

@@ -10,8 +10,8 @@ use fiord_host::{HostMeter, HostReading, PageCacheUse, PageCacheWatch, Samples};
 use fiord_plan::Plan;
 use fiord_report::path::text;
 use fiord_stats::{
-    DetailedProgress, JobPart, JobTotals, MachineWindow, PartLatencies, ProcessorShares, ProgressSample,
-    RunLatencies, SteadyPart, Timeline, TimelineRecorder, Window,
+    Capped, DetailedProgress, JobPart, JobTotals, MachineWindow, PartLatencies, ProcessorShares,
+    ProgressSample, RunLatencies, SteadyPart, Timeline, TimelineRecorder, Window,
 };
 use fiord_sys::clock;
 use fiord_worker::{PublishedProgress, State, View, WorkerReport, WorkerView};
@@ -237,7 +237,7 @@ impl Recording {
 /// The use of the processors between two readings; `None` if no time passed or the kernel does not count it.
 fn shares(before: &HostReading, now: &HostReading) -> Option<ProcessorShares> {
     let ticks = now.cpu.since(&before.cpu);
-    let share = |part: u64| (part * 1000).checked_div(ticks.all()).map(|share| share as u32);
+    let share = |part: u64| (part * 1000).checked_div(ticks.all()).map(u32::capped);
     Some(ProcessorShares {
         user: share(ticks.user)?,
         system: share(ticks.system)?,

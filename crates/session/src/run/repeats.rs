@@ -3,8 +3,8 @@
 //! Invariant: a figure has the values of all runs, in their order.
 
 use fiord_report::{RepeatedFigure, RunReport};
-use fiord_stats::job::DIRECTIONS;
 use fiord_stats::steady::steady_from;
+use fiord_stats::{Capped, job::DIRECTIONS};
 
 /// Adds the figures of another run to those of the runs before it: of each job in each direction.
 pub fn add_run(figures: &mut Vec<RepeatedFigure>, report: &RunReport) {
@@ -45,7 +45,7 @@ pub fn add_run(figures: &mut Vec<RepeatedFigure>, report: &RunReport) {
 fn leave_out_unsteady(figures: &mut [RepeatedFigure]) {
     let throughput = figures.iter().filter(|one| one.figure == "mib_per_s");
     let from: Vec<(String, usize, u32)> = throughput
-        .map(|one| (one.subject.clone(), one.runs.len(), steady_from(&one.runs).unwrap_or(0) as u32))
+        .map(|one| (one.subject.clone(), one.runs.len(), u32::capped(steady_from(&one.runs).unwrap_or(0))))
         .collect();
     for one in figures {
         let known = from.iter().find(|(subject, runs, _)| *subject == one.subject && *runs == one.runs.len());

@@ -12,6 +12,7 @@ use fiord_host::Machine;
 use fiord_options::cli;
 use fiord_plan::Job;
 use fiord_plan::facts::{Facts, RunSettings};
+use fiord_stats::Capped;
 use fiord_sys::clock;
 use fiord_worker::{IoCost, SelfCost};
 
@@ -68,7 +69,7 @@ pub(crate) fn calibrate(machine: &Machine) -> Result<OwnCost, String> {
 
 /// The checksum of one block, in nanoseconds.
 fn checksum_ns(checksum: Checksum) -> f64 {
-    let block: Vec<u8> = (0..BLOCK_BYTES).map(|index| (index % 251) as u8).collect();
+    let block: Vec<u8> = (0..BLOCK_BYTES).map(|index| u8::capped(index % 251)).collect();
     black_box(checksum.of(&block));
     let first_ns = clock::thread_cpu_ns();
     let mut best_ns = u64::MAX;

@@ -119,7 +119,7 @@ impl<W: Write> RecordingWriter<W> {
 
     /// The number of an I/O's stream, which is written before its first.
     fn stream(&mut self, io: &RecordedIo) -> u32 {
-        let next = self.streams.len() as u32;
+        let next = u32::try_from(self.streams.len()).unwrap_or(u32::MAX);
         let key = (io.thread, io.file, io.call, io.flags);
         let found = *self.numbers.entry(key).or_insert(next);
         if found == next {
@@ -164,10 +164,10 @@ impl<W: Write> RecordingWriter<W> {
 /// Seven bits in each byte, the lowest first; all but the last have their highest bit set.
 fn number(record: &mut Vec<u8>, mut number: u64) {
     while number > 0x7f {
-        record.push(number as u8 | 0x80);
+        record.push((number & 0x7f) as u8 | 0x80);
         number >>= 7;
     }
-    record.push(number as u8);
+    record.push((number & 0x7f) as u8);
 }
 
 /// Small numbers of either sign as small ones without.

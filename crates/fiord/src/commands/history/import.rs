@@ -15,6 +15,7 @@ use fiord_report::Severity;
 use fiord_report::json::Writer;
 use fiord_report::path::shown;
 use fiord_report::time;
+use fiord_stats::Capped;
 use fiord_store::{Conclusion, Draft, Headline, History, Imported, RunFacts, RunKind, Source, check_tag};
 use fiord_sys::clock;
 
@@ -161,12 +162,15 @@ fn of_report(path: &Path, report: &Report) -> RunFacts {
 /// When a report was made, and the offset from UTC there. Text has local time alone, of which no offset is known, and terse lines
 /// have none: theirs is that of the file.
 fn when(path: &Path, report: &Report) -> (u64, i32) {
-    const FURTHEST_S: i64 = 14 * 3600;
+    const FURTHEST_S: i32 = 14 * 3600;
     let printed_ms = report.date.as_deref().and_then(time::read).map(|(ms, _)| ms);
     match (report.timestamp_ms, printed_ms) {
         (Some(utc_ms), Some(local_ms)) => {
-            let offset_s = (local_ms / 1000) as i64 - (utc_ms.min(i64::MAX as u64) / 1000) as i64;
-            (utc_ms, if offset_s.abs() <= FURTHEST_S { offset_s as i32 } else { 0 })
+            let offset_s = i64::capped(local_ms / 1000) - i64::capped(utc_ms / 1000);
+            (
+                utc_ms,
+                i32::try_from(offset_s).ok().filter(|offset_s| offset_s.abs() <= FURTHEST_S).unwrap_or(0),
+            )
         }
         (Some(utc_ms), None) => (utc_ms, 0),
         (None, Some(local_ms)) => (local_ms, 0),
@@ -174,7 +178,7 @@ fn when(path: &Path, report: &Report) -> (u64, i32) {
             let modified = std::fs::metadata(path).and_then(|file| file.modified()).ok();
             let ms =
                 modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map(|since| since.as_millis());
-            (ms.map_or_else(clock::realtime_ms, |ms| ms as u64), clock::utc_offset_s())
+            (ms.map_or_else(clock::realtime_ms, u64::capped), clock::utc_offset_s())
         }
     }
 }

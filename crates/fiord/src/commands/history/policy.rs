@@ -2,6 +2,7 @@
 //!
 //! Invariant: what is shown of a policy can be given to `--keep` again.
 
+use fiord_stats::Capped;
 use fiord_store::Retention;
 
 use crate::commands::parse;
@@ -29,7 +30,7 @@ pub(super) fn read(text: &str) -> Result<Keep, String> {
         // A time without a unit would be one in seconds.
         Err(_) if !text.ends_with(|c: char| c.is_ascii_alphabetic()) => return Err(wrong()),
         Err(_) => {
-            let ms = parse::positive_duration(text).map_err(|_| wrong())?.as_millis() as u64;
+            let ms = u64::capped(parse::positive_duration(text).map_err(|_| wrong())?.as_millis());
             Some(Retention::Age { ms: ms.max(1) })
         }
     }))

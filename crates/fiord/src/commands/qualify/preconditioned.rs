@@ -11,6 +11,7 @@ use fiord_lab::qualify::{Earlier, FoundDevice, Kept};
 use fiord_lab::{Study, StudyTarget};
 use fiord_report::path::shown;
 use fiord_report::time::iso;
+use fiord_stats::Capped;
 use fiord_store::{Filter, History, HistoryEntry, KeptRun, RunKind, RunSelector, StoreError};
 use fiord_sys::errno::error_text;
 use fiord_sys::procfs;
@@ -156,7 +157,7 @@ fn device(path: &Path, size_bytes: u64) -> Result<FoundDevice, String> {
         discard_ios: counters.discard_ios,
         lifetime_written_bytes: own.and_then(|own| own.log.written_bytes),
         lifetime_unit_bytes: WRITTEN_UNIT_BYTES,
-        places: PLACES as usize,
+        places: usize::capped(PLACES),
         zero_places,
     })
 }

@@ -8,6 +8,7 @@ use fiord_explain::study_table::{ShownTable, shown};
 use fiord_import::{StudyRows, StudyValue};
 use fiord_page::study_page::{StudyAxes, StudyChart, StudyFigure, StudySteps, StudyTable};
 use fiord_report::table::shown_bytes;
+use fiord_stats::Capped;
 
 /// How far from their mean the rounds of a steady window may be for the lines that show it.
 const NEAR_MEAN: f64 = 0.10;
@@ -49,7 +50,7 @@ impl<'t> Row<'t> {
     }
 
     fn block(self) -> u64 {
-        self.number("block_bytes").unwrap_or_default() as u64
+        u64::capped(self.number("block_bytes").unwrap_or_default())
     }
 
     /// The test, with its target if there are several.
