@@ -11,6 +11,18 @@ const FILE_LINES_MAX: usize = 800;
 /// Where `unsafe` may be allowed.
 const UNSAFE_ROOMS: &[&str] = &["crates/sys/", "crates/engine/"];
 
+/// Crates whose root need not warn of casts of integers, and why.
+const CASTS_UNWATCHED: &[(&str, &str)] = &[
+    ("engine", "lengths and places that libraries and the kernel take, in their types"),
+    ("sys", "structures of the kernel, in its types"),
+    ("worker", "loops of single I/Os, whose casts are not replaced yet"),
+    ("workload", "loops of single I/Os, whose casts are not replaced yet"),
+];
+
+/// The lints of casts that the roots of the others warn of; tests cast as they like.
+const CAST_LINTS: [&str; 3] =
+    ["clippy::cast_possible_truncation", "clippy::cast_possible_wrap", "clippy::cast_sign_loss"];
+
 /// Directories of one machine; split so that this file does not contain the text it searches for.
 const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp/bash", "_jobs")];
 
@@ -27,6 +39,7 @@ pub fn rust_file(path: &str, text: &str) -> Result<Vec<String>, String> {
     if lines > FILE_LINES_MAX {
         findings.push(format!("{path}:1: {lines} lines, {FILE_LINES_MAX} are allowed"));
     }
+    findings.extend(casts(path, text));
     let code =
         syn::parse_file(text).map_err(|error| format!("{path}:{}: {error}", error.span().start().line))?;
     let mut attributes = Attributes::default();
@@ -41,6 +54,19 @@ pub fn rust_file(path: &str, text: &str) -> Result<Vec<String>, String> {
         format!("{path}:{line}: tests are not ignored; one that cannot run here calls skip!(\"why\")")
     }));
     Ok(findings)
+}
+
+/// The root of a crate warns of casts that truncate, wrap around or lose a sign, unless the crate is an exception.
+fn casts(path: &str, text: &str) -> Option<String> {
+    let (room, file) = path.strip_prefix("crates/")?.split_once("/src/")?;
+    let attributes = text.split("\nmod ").next().unwrap_or_default();
+    let warns = CAST_LINTS.iter().all(|lint| attributes.contains(lint));
+    let is_exempt = CASTS_UNWATCHED.iter().any(|(name, _)| *name == room);
+    match (["lib.rs", "main.rs"].contains(&file), warns, is_exempt) {
+        (true, false, false) => Some(format!("{path}:1: does not warn of {}", CAST_LINTS.join(", "))),
+        (true, true, true) => Some(format!("{path}:1: is no exception from lints of casts: CASTS_UNWATCHED")),
+        _ => None,
+    }
 }
 
 /// Lines of attributes that a rule concerns.
@@ -120,27 +146,36 @@ mod tests {
 
     #[test]
     fn length_and_header_are_measured() {
-        assert_eq!(findings("crates/a/src/lib.rs", "//! Purpose.\nfn a() {}\n"), [""; 0]);
-        assert_eq!(findings("crates/a/src/lib.rs", "fn a() {}\n").len(), 1);
+        assert_eq!(findings("crates/a/src/b.rs", "//! Purpose.\nfn a() {}\n"), [""; 0]);
+        assert_eq!(findings("crates/a/src/b.rs", "fn a() {}\n").len(), 1);
         let many = format!("//! .\n{}", "// x\n".repeat(FILE_LINES_MAX));
-        assert_eq!(findings("crates/a/src/lib.rs", &many).len(), 1);
+        assert_eq!(findings("crates/a/src/b.rs", &many).len(), 1);
+    }
+
+    #[test]
+    fn a_root_warns_of_casts_or_is_an_exception() {
+        let warns = format!("//! .\n#![warn({})]\nmod a;\n", CAST_LINTS.join(", "));
+        let [all, two] = [warns.clone(), warns.replace(CAST_LINTS[1], "clippy::todo")];
+        assert_eq!([&all, &two].map(|text| findings("crates/a/src/lib.rs", text).len()), [0, 1]);
+        assert_eq!([&all, &two].map(|text| findings("crates/sys/src/lib.rs", text).len()), [1, 0]);
+        assert_eq!(findings("crates/a/src/b.rs", "//! .\nmod c;\n"), [""; 0]);
     }
 
     #[test]
     fn unsafe_is_allowed_only_in_its_crates() {
         let text = "//! .\n#![allow(unsafe_code, reason = \"calls\")]\n";
         assert_eq!(
-            findings("crates/plan/src/lib.rs", text),
-            ["crates/plan/src/lib.rs:2: unsafe code is allowed only in crates/sys and crates/engine"]
+            findings("crates/plan/src/a.rs", text),
+            ["crates/plan/src/a.rs:2: unsafe code is allowed only in crates/sys and crates/engine"]
         );
         assert_eq!(findings("crates/sys/src/lib.rs", text), [""; 0]);
-        assert_eq!(findings("crates/plan/src/lib.rs", "//! .\n#![forbid(unsafe_code)]\n"), [""; 0]);
+        assert_eq!(findings("crates/plan/src/a.rs", "//! .\n#![forbid(unsafe_code)]\n"), [""; 0]);
     }
 
     #[test]
     fn no_test_is_ignored() {
         let text = "//! .\nmod tests {\n#[test]\n#[ignore = \"slow\"]\nfn a() {}\n}\n";
-        assert_eq!(findings("crates/a/src/lib.rs", text).len(), 1);
+        assert_eq!(findings("crates/a/src/b.rs", text).len(), 1);
     }
 
     #[test]
