@@ -3,7 +3,7 @@
 //! Invariant: a host without a report has none, and not zeros.
 
 use fiord_report::RunReport;
-use fiord_stats::{DirectionStats, Latency, Summary};
+use fiord_stats::{Capped, DirectionStats, Latency, Summary};
 
 use crate::run::HostRun;
 
@@ -45,7 +45,9 @@ impl Member {
         };
         let percentiles: Option<Vec<[u64; 3]>> = rounds.iter().map(|round| round.percentiles_ns).collect();
         let percentiles_ns = percentiles.filter(|all| !all.is_empty()).map(|_| {
-            [0, 1, 2].map(|at| median(&|round| round.percentiles_ns.map_or(0.0, |all| all[at] as f64)) as u64)
+            [0, 1, 2].map(|at| {
+                u64::capped(median(&|round| round.percentiles_ns.map_or(0.0, |all| all[at] as f64)))
+            })
         });
         Member {
             iops: median(&|round| round.iops),
