@@ -148,7 +148,7 @@ fn hosts_that_take_turns_in_three_rounds_have_medians_and_repeats_to_compare() {
     assert_eq!((ran.status.code(), text(&ran.stderr)), (Some(0), String::new()));
     assert_eq!(fleet.directory.read("turns").split_whitespace().collect::<String>(), "ababab");
     let said = text(&ran.stdout);
-    assert!(said.contains("  each ran alone, in 3 of 3 rounds; rows are medians"), "{said}");
+    assert!(said.contains("  each ran alone in 3 of 3 rounds: rows are medians"), "{said}");
     assert!(said.contains("\n  3 runs of each; ±"), "{said}");
     let whole = report(&fiord("show last --json")).unwrap();
     assert_eq!(

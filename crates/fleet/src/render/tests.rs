@@ -249,7 +249,7 @@ fn rounds_are_shown_as_medians_and_repeats_that_are_read_back_for_each_host() {
     let fleet = FleetReport::of(hosts(2).into_iter().map(of).collect(), settings);
     let text = render(&fleet, &[Format::Normal], TerseVersion::V3);
     let expected = "\nHosts:\n\
-                    \x20 each ran alone, in 3 of 3 rounds; rows are medians, reports and sums of the last round\n\
+                    \x20 each ran alone in 3 of 3 rounds: rows are medians, sums of the last round\n\
                     \x20 read: as fio adds: 201 IOPS, 804KiB/s\n\
                     \x20 host  IOPS     B/s  mean  p50  p99  p99.9  max\n\
                     \x20 db1    100  400KiB   1us  1us  1us    1us  1us\n\

@@ -91,7 +91,7 @@ fn in_rounds(fleet: &FleetReport) -> Option<String> {
     let rounds = fleet.hosts.iter().map(|run| run.rounds().count()).max()?;
     (fleet.settings.order.rounds() > 1).then(|| {
         format!(
-            "each ran alone, in {rounds} of {} rounds; rows are medians, reports and sums of the last round",
+            "each ran alone in {rounds} of {} rounds: rows are medians, sums of the last round",
             fleet.settings.order.rounds()
         )
     })
