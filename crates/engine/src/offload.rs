@@ -34,13 +34,26 @@ pub fn offload<'arena, D: EngineDefinition, V: Visitor<'arena>>(
     arena: Arena<'arena>,
     visitor: V,
 ) -> V::Output {
-    let pool = Pool::new(arena.count() as usize, job.files);
+    let threads = if D::MOVES_FILE_POSITION { 1 } else { arena.count() };
+    offload_to(threads, job.files, arena, visitor, &|pool, arena| {
+        D::set_up(settings, Setup { job, arena }, PoolThread { pool })
+    })
+}
+
+/// The same with as many threads, each of which runs `execute` until the pool is closed. Compiled once for all engines.
+fn offload_to<'arena, V: Visitor<'arena>>(
+    threads: u32,
+    files: usize,
+    arena: Arena<'arena>,
+    visitor: V,
+    execute: &(dyn Fn(&Pool, Arena<'arena>) + Sync),
+) -> V::Output {
+    let pool = Pool::new(arena.count() as usize, files);
     std::thread::scope(|scope| {
-        let threads = if D::MOVES_FILE_POSITION { 1 } else { arena.count() };
         for _ in 0..threads {
             let (view, pool) = (arena.view(), &pool);
             pool.lock().threads += 1;
-            let body = move || D::set_up(settings, Setup { job, arena: view }, PoolThread { pool });
+            let body = move || execute(pool, view);
             let spawned =
                 Builder::new().name("offload".to_string()).stack_size(STACK_BYTES).spawn_scoped(scope, body);
             if let Err(error) = spawned {

@@ -151,6 +151,12 @@ impl EngineDescriptor {
         }
     }
 
+    /// Whether it is handed open files, which a pool of threads can be handed as well.
+    pub const fn takes_open_files(&self) -> bool {
+        let opens_itself = matches!(self.files, FileUse::Named | FileUse::Connected(_) | FileUse::ByName(_));
+        !opens_itself && self.cycle.is_none()
+    }
+
     /// The unit of its rates, if its targets are connections: they have neither offsets nor sizes, begin with each loop,
     /// and end when the other end is closed.
     pub fn connects(&self) -> Option<RateUnit> {

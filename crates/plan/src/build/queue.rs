@@ -7,7 +7,7 @@ use fiord_options::value::IoSubmitMode;
 use fiord_options::{Problem, ProblemKind};
 
 use super::section::ResolvedSection;
-use crate::engine::{Depth, EngineDescriptor, PlannedEngine};
+use crate::engine::{Depth, PlannedEngine};
 use crate::job::Submission;
 
 /// The engine of the job and its private options; `None` for one that is not built in, which `resolve` has reported.
@@ -26,10 +26,7 @@ pub(crate) fn submission(options: &JobOptions) -> Submission {
 
 /// A rule: threads of a pool are handed descriptors, which an engine that opens its targets itself has none of.
 pub(super) fn offload_needs_descriptors(section: &ResolvedSection<'_>) -> Option<Problem> {
-    let takes_none = |engine: &&EngineDescriptor| {
-        engine.names_targets() || engine.name_call().is_some() || engine.cycle.is_some()
-    };
-    let engine = section.engine().filter(takes_none)?;
+    let engine = section.engine().filter(|engine| !engine.takes_open_files())?;
     submission(section.options).offload.then(|| {
         let message =
             format!("the engine {} takes no open files, which is what a pool is handed", engine.name);

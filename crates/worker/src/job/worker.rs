@@ -112,7 +112,8 @@ pub(crate) fn run_on<D: EngineDefinition>(worker: &mut Worker<'_>, arena: Arena<
     let job = worker.job;
     let outline = JobOutline::of(job);
     match job.engine.settings.get::<D::Settings>() {
-        Some(settings) if job.submission.offload => {
+        // Asked when it is compiled, so that there is no pool for an engine that the plan refuses to have one for.
+        Some(settings) if const { D::DESCRIPTOR.takes_open_files() } && job.submission.offload => {
             offload::<D, _>(settings, &outline, arena, Loop { worker })
         }
         Some(settings) => D::set_up(settings, Setup { job: &outline, arena }, Loop { worker }),
