@@ -59,6 +59,12 @@ impl Sizes {
         self.shortest_bytes[self.index(direction, is_random)]
     }
 
+    /// The shortest operation that the job has.
+    pub(crate) fn shortest(&self, access: &Access) -> u64 {
+        let used = Direction::ALL.into_iter().filter(|direction| access.pattern.includes(*direction));
+        used.map(|direction| self.min(direction, access.random)).min().unwrap_or(1)
+    }
+
     /// The length of every operation, if it is fixed.
     pub(crate) fn fixed(&self, direction: Direction, is_random: bool) -> Option<u64> {
         match self.distributions[self.index(direction, is_random)] {

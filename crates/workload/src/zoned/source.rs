@@ -97,7 +97,7 @@ impl ZonedSource {
             directions: Directions::new(access.pattern, access.read_percent, access.seed),
             placer: Placer::new(access, files)?,
             random: Substream::Zones.of(access.seed),
-            passes: Passes::new(limits, access.pattern == Pattern::TrimThenWrite, shortest(access, &sizes)),
+            passes: Passes::new(limits, access.pattern == Pattern::TrimThenWrite, sizes.shortest(access)),
             service: Service::new(access.service, files.list.len(), files.open_at_once, access.seed),
             barriers: BarrierCounter::new(access.barriers, files.list.len()),
             files: file_list,
@@ -795,10 +795,4 @@ impl OperationSource for ZonedSource {
     fn zone_resets(&self) -> Option<u64> {
         Some(self.resets)
     }
-}
-
-/// The shortest operation that the job has.
-fn shortest(access: &Access, sizes: &Sizes) -> u64 {
-    let used = Direction::ALL.into_iter().filter(|direction| access.pattern.includes(*direction));
-    used.map(|direction| sizes.min(direction, access.random)).min().unwrap_or(1)
 }
