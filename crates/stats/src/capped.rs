@@ -42,7 +42,7 @@ capped_fractions!(u16 u32 u64 u128 usize i32 i64 i128);
 
 capped_counts! {
     u32 => i32;
-    u64 => u32 usize i64;
+    u64 => u16 u32 usize i64;
     u128 => u64 usize;
     usize => u8 u16 u32 i32 i64;
 }

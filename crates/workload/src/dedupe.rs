@@ -3,7 +3,7 @@
 //! Invariant: contents are identified by a number, so that nothing that was written has to be stored.
 
 use fiord_plan::job::Dedupe;
-use fiord_stats::Random;
+use fiord_stats::{Capped, Random};
 
 use crate::substream::Substream;
 
@@ -45,7 +45,7 @@ impl Duplicates {
         let Some((size, bases)) = &self.working_set else { return contents(self.own_base, self.new - 1) };
         let base = match bases.len() {
             0 => self.own_base,
-            workers => bases[self.random.below(workers as u64) as usize],
+            workers => bases[usize::capped(self.random.below(workers as u64))],
         };
         // The other workers begin at the same time, and are taken to have written as many.
         contents(base, self.random.below(self.new.min(*size)))

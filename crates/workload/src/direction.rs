@@ -3,6 +3,7 @@
 //! Invariant: a stream of one direction draws no random numbers.
 
 use fiord_plan::{Direction, Pattern};
+use fiord_stats::Capped;
 use fiord_stats::random::Random;
 
 use crate::substream::Substream;
@@ -23,7 +24,7 @@ impl Directions {
     pub(crate) fn new(pattern: Pattern, read_percent: u8, seed: u64) -> Directions {
         Directions {
             pattern,
-            reads_below: (u128::from(read_percent.min(100)) * u128::from(u64::MAX) / 100) as u64,
+            reads_below: u64::capped(u128::from(read_percent.min(100)) * u128::from(u64::MAX) / 100),
             always_read: read_percent >= 100,
             either: [Direction::Write, Direction::Read],
             random: Substream::Directions.of(seed),

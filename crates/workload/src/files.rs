@@ -3,7 +3,7 @@
 //! Invariant: the current file is always open, and never more files are open than allowed.
 
 use fiord_plan::{FileIndex, FileService};
-use fiord_stats::{Random, Ranks};
+use fiord_stats::{Capped, Random, Ranks};
 
 use crate::open_files::OpenFiles;
 use crate::substream::Substream;
@@ -72,7 +72,7 @@ enum FileChoice {
 
 /// The favourite of `files` files.
 fn shift(files: u64, centre: f64) -> u64 {
-    (files as f64 * centre) as u64
+    u64::capped(files as f64 * centre)
 }
 
 impl Service {
@@ -100,7 +100,7 @@ impl Service {
             open: OpenFiles::new(count, limit),
             finished: Vec::with_capacity(limit),
             unopened: 0,
-            count: count as FileIndex,
+            count: FileIndex::capped(count),
             limit,
             generation: 0,
             awaited: None,
@@ -121,7 +121,7 @@ impl Service {
     fn reopen(&mut self) {
         self.open.restart();
         self.finished.clear();
-        self.unopened = self.limit as FileIndex;
+        self.unopened = FileIndex::capped(self.limit);
         self.awaited = None;
         // The next file is the first already, unless files are drawn.
         self.left = if self.is_drawn() { 0 } else { self.every };
@@ -206,14 +206,14 @@ impl Service {
             FileChoice::Sequential => return,
             FileChoice::RoundRobin => return self.open.rotate(),
             FileChoice::Even => {
-                let place = self.random.below(self.open.len() as u64) as usize;
+                let place = usize::capped(self.random.below(self.open.len() as u64));
                 return self.open.bring_forward(place);
             }
             FileChoice::Zipf(zipf, shift) => zipf.sample(&mut self.random) / SLOTS_PER_FILE + shift,
             FileChoice::Pareto(pareto, shift) => pareto.sample(&mut self.random) + shift,
             FileChoice::Normal(normal) => normal.sample(&mut self.random),
         };
-        let file = (rank % u64::from(self.count)) as FileIndex;
+        let file = FileIndex::capped(rank % u64::from(self.count));
         if !self.open.bring_file_forward(file) {
             // It becomes the current one as soon as it is open.
             self.awaited = Some(file);

@@ -2,6 +2,11 @@
 //!
 //! Invariant: pure. No file, no clock, no system call; the stream depends only on the plan and its seed.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 mod barrier;
 mod buffer;
 mod cycles;

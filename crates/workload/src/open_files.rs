@@ -4,6 +4,7 @@
 //! allocated after `new`.
 
 use fiord_plan::FileIndex;
+use fiord_stats::Capped;
 
 /// The place of a file that is not open.
 const CLOSED: u32 = u32::MAX;
@@ -30,7 +31,7 @@ impl OpenFiles {
     pub(crate) fn restart(&mut self) {
         self.places.fill(CLOSED);
         (self.head, self.len) = (0, 0);
-        (0..self.ring.len()).for_each(|file| self.push_back(file as FileIndex));
+        (0..self.ring.len()).for_each(|file| self.push_back(FileIndex::capped(file)));
     }
 
     #[inline]
@@ -59,7 +60,7 @@ impl OpenFiles {
     #[inline]
     fn set(&mut self, place: usize, file: FileIndex) {
         self.ring[place] = file;
-        self.places[file as usize] = place as u32;
+        self.places[file as usize] = u32::capped(place);
     }
 
     /// Adds a file behind the others; there is room for it.

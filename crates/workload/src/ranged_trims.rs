@@ -5,6 +5,7 @@
 
 use fiord_plan::job::Limits;
 use fiord_plan::{Access, FileIndex, FileService, Files, Op, TrimRange};
+use fiord_stats::Capped;
 
 use crate::error::WorkloadError;
 use crate::source::{OperationSource, Supply};
@@ -33,7 +34,7 @@ impl RangedTrims {
         let each = access.trim_ranges.max(1) as usize;
         // An operation counts once.
         let number_ios = limits.number_ios.map(|ios| ios.saturating_mul(each as u64));
-        let access = Access { service: turns_of(access.service, each as u32), ..access.clone() };
+        let access = Access { service: turns_of(access.service, u32::capped(each)), ..access.clone() };
         let stream = Stream::new(&access, files, &Limits { number_ios, ..*limits })?;
         let none = TrimRange { offset_bytes: 0, length_bytes: 0 };
         Ok(RangedTrims { stream, each, ranges: vec![none; each * BATCH], taken: Vec::with_capacity(each) })
@@ -98,7 +99,7 @@ impl OperationSource for RangedTrims {
     }
 
     fn prepare(&mut self, op: &Op, buffer: &mut [u8]) {
-        let ranges = &self.ranges[op.sequence as usize * self.each..][..self.each];
+        let ranges = &self.ranges[usize::capped(op.sequence) * self.each..][..self.each];
         TrimRange::store(ranges.iter().copied().take_while(|range| range.length_bytes > 0), buffer);
     }
 }

@@ -3,6 +3,7 @@
 //! Invariant: a drawn length fits into the given space if the shortest one does.
 
 use fiord_plan::{Access, BlockSizes, Direction};
+use fiord_stats::Capped;
 use fiord_stats::random::Random;
 
 use crate::substream::Substream;
@@ -148,7 +149,7 @@ impl SizeDistribution {
 /// Weights are shares scaled to whole numbers: a share of a thousandth of a percent is not lost.
 fn cumulated(shares: &[(u64, f64)]) -> Vec<(u64, u64)> {
     let mut steps: Vec<(u64, u64)> =
-        shares.iter().map(|(bytes, share)| (*bytes, (share.max(0.0) * 1e6).round() as u64)).collect();
+        shares.iter().map(|(bytes, share)| (*bytes, u64::capped((share.max(0.0) * 1e6).round()))).collect();
     steps.retain(|step| step.1 > 0);
     steps.sort_unstable_by_key(|step| step.0);
     let mut sum = 0;

@@ -22,7 +22,7 @@
 
 use fiord_plan::job::Limits;
 use fiord_plan::{Access, Action, Direction, FileIndex, Files, Op, Sprandom};
-use fiord_stats::Random;
+use fiord_stats::{Capped, Random};
 
 use crate::barrier::BarrierCounter;
 use crate::error::WorkloadError;
@@ -73,17 +73,17 @@ struct Region {
 /// Cuts a run over this many logical blocks into regions.
 fn cut(blocks: u64, plan: &Sprandom) -> Vec<Region> {
     let writes = plan.writes(blocks);
-    let count = u64::from(plan.regions).clamp(1, blocks.max(1)) as u32;
+    let count = u32::capped(u64::from(plan.regions).clamp(1, blocks.max(1)));
     let shares = valid_shares(count, 1.0 + plan.over_provisioning);
     let all: f64 = shares.iter().sum();
     let (mut so_far, mut first) = (0.0, 0);
     let mut regions = Vec::with_capacity(count as usize);
     for (number, share) in shares.iter().enumerate() {
-        let at = |number: u64| (u128::from(writes) * u128::from(number) / u128::from(count)) as u64;
+        let at = |number: u64| u64::capped(u128::from(writes) * u128::from(number) / u128::from(count));
         let length = at(number as u64 + 1) - at(number as u64);
         so_far += share;
         let is_newest = number + 1 == shares.len();
-        let end = if is_newest { blocks } else { (blocks as f64 * so_far / all).round() as u64 };
+        let end = if is_newest { blocks } else { u64::capped((blocks as f64 * so_far / all).round()) };
         // What rounding leaves over goes to the next region.
         let end = if is_newest { end } else { end.clamp(first, first + length) };
         let (last, again) = (end - first, length.saturating_sub(end - first));

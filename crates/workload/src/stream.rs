@@ -7,6 +7,7 @@
 
 use fiord_plan::job::Limits;
 use fiord_plan::{Access, Action, Direction, FileIndex, Files, Op, Pattern};
+use fiord_stats::Capped;
 
 use crate::barrier::BarrierCounter;
 use crate::direction::Directions;
@@ -159,7 +160,7 @@ impl Stream {
         let region = self.placer.region_mut(0);
         let start_bytes = region.start_bytes();
         let [Order::Permutation(permutation)] = &mut region.orders[..] else { return };
-        let mut left = permutation.left().min(self.passes.ops_left(length_bytes)).min(room as u64) as usize;
+        let mut left = usize::capped(permutation.left().min(self.passes.ops_left(length_bytes)).min(room as u64));
         self.passes.count(left as u64, left as u64 * length_bytes);
         let mut blocks = [0; 64];
         while left > 0 {

@@ -16,7 +16,6 @@ const CASTS_UNWATCHED: &[(&str, &str)] = &[
     ("engine", "lengths and places that libraries and the kernel take, in their types"),
     ("sys", "structures of the kernel, in its types"),
     ("worker", "loops of single I/Os, whose casts are not replaced yet"),
-    ("workload", "loops of single I/Os, whose casts are not replaced yet"),
 ];
 
 /// The lints of casts that the roots of the others warn of; tests cast as they like.

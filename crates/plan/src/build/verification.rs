@@ -68,6 +68,7 @@ pub(crate) fn verification(
     };
     let format = BlockFormat { piece_bytes: piece_bytes(section, access, &format, problems), ..format };
     problems.extend(holds_headers(section, access, &format));
+    problems.extend(fits_header(section, access));
     problems.extend(reads_back_at_all(section, access));
     problems.extend(writes_alone(section, access));
     let compared = engine.descriptor.compares.and_then(|compares| compares(&engine.settings));
@@ -227,6 +228,15 @@ fn holds_headers(section: &ResolvedSection<'_>, access: &Access, format: &BlockF
         return Some(section.error(ProblemKind::Conflict, job::Verification::verify_offset, message, remedy));
     }
     None
+}
+
+/// A header has 32 bits for the length of a block, and so has the list of blocks to read back.
+fn fits_header(section: &ResolvedSection<'_>, access: &Access) -> Option<Problem> {
+    let block_bytes = access.block_sizes[Direction::Write.index()].max();
+    u32::try_from(block_bytes).is_err().then(|| {
+        let message = format!("a block of {block_bytes} bytes cannot be verified: 4 GiB and more have no header");
+        section.error(ProblemKind::Conflict, job::Blocks::bs, message, "write blocks below 4 GiB, or leave out verify=")
+    })
 }
 
 /// Bytes that one header covers; 0: those of each block. As in fio, it is what divides all blocks that are written if their

@@ -9,6 +9,8 @@
 
 use std::collections::TryReserveError;
 
+use fiord_stats::Capped;
+
 /// Which blocks are taken.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockMap {
@@ -105,7 +107,7 @@ impl BlockMap {
     fn bits_from(&self, block: u64) -> u64 {
         let word = (block / 64) as usize;
         let two = self.lowest.get(word..word + 2).unwrap_or(&[u64::MAX; 2]);
-        (((u128::from(two[1]) << 64) | u128::from(two[0])) >> (block % 64)) as u64
+        low_half(((u128::from(two[1]) << 64) | u128::from(two[0])) >> (block % 64))
     }
 
     /// Takes the free blocks after a run, as many as are wanted and found in one look. Returns whether more may follow.
@@ -120,7 +122,7 @@ impl BlockMap {
         run.count += taken;
         let word = (block / 64) as usize;
         let set = u128::from(u64::MAX >> (64 - taken)) << (block % 64);
-        for (word, set) in [(word, set as u64), (word + 1, (set >> 64) as u64)] {
+        for (word, set) in [(word, low_half(set)), (word + 1, low_half(set >> 64))] {
             self.lowest[word] |= set;
             if self.lowest[word] == u64::MAX && set != 0 {
                 self.word_is_taken(word as u64);
@@ -161,10 +163,17 @@ impl BlockMap {
             height += 1;
         };
         for level in self.above[..height].iter().rev() {
-            found = found * 64 + u64::from(level[found as usize].trailing_ones());
+            found = found * 64 + u64::from(level[usize::capped(found)].trailing_ones());
         }
-        Some(found * 64 + u64::from(self.lowest[found as usize].trailing_ones()))
+        Some(found * 64 + u64::from(self.lowest[usize::capped(found)].trailing_ones()))
     }
+}
+
+/// The lower 64 of these bits.
+#[inline]
+#[allow(clippy::cast_possible_truncation, reason = "the others are meant to go")]
+fn low_half(bits: u128) -> u64 {
+    bits as u64
 }
 
 /// This many words of zeros.
@@ -174,7 +183,7 @@ impl BlockMap {
 fn zeros(words: u64) -> Result<Vec<u64>, TryReserveError> {
     // Allocating zeroed memory cannot return an error; reserving the same size can, and shows whether it will succeed.
     Vec::<u64>::new().try_reserve_exact(usize::try_from(words).unwrap_or(usize::MAX))?;
-    Ok(vec![0; words as usize])
+    Ok(vec![0; usize::capped(words)])
 }
 
 #[cfg(test)]

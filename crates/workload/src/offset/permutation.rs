@@ -9,6 +9,7 @@
 //! halves of a pass) would stay correlated through more rounds of plain multiplication than are affordable.
 //! Successive numbers do not depend on each other, so the processor computes several at once.
 
+use fiord_stats::Capped;
 use fiord_stats::random::Random;
 
 /// With three rounds `tests/randomness.rs` cannot distinguish an order from a shuffle, with two it can.
@@ -73,7 +74,7 @@ impl Permutation {
     /// An order of `blocks` blocks that depends on the seed.
     pub(crate) fn new(blocks: u64, seed: u64) -> Permutation {
         let order = match blocks {
-            ..=SHUFFLED_MAX => Order::Shuffled(vec![0; blocks as usize].into()),
+            ..=SHUFFLED_MAX => Order::Shuffled(vec![0; usize::capped(blocks)].into()),
             _ => Order::Keyed(Keyed::over(blocks)),
         };
         let mut permutation = Permutation { blocks, left: 0, order };
@@ -138,7 +139,7 @@ impl Permutation {
         assert!(wanted <= self.left, "more blocks than are left");
         match &mut self.order {
             Order::Shuffled(order) => {
-                let taken = (self.blocks - self.left) as usize;
+                let taken = usize::capped(self.blocks - self.left);
                 blocks.iter_mut().zip(&order[taken..]).for_each(|(block, next)| *block = u64::from(*next));
             }
             Order::Keyed(keyed) => keyed.take(blocks, self.blocks),
@@ -186,6 +187,7 @@ impl Keyed {
     }
 
     /// Computes several at a time in vectors: as many numbers as blocks are still needed, of which the blocks are kept.
+    #[allow(clippy::cast_possible_truncation, reason = "bits above the mask are ignored, and the mask has 32")]
     fn take_narrow(&mut self, blocks: &mut [u64], limit: u64) {
         let mut numbers = [0_u32; 64];
         let mut taken = 0;

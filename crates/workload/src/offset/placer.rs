@@ -3,6 +3,7 @@
 //! Invariant: every operation is within its file's region.
 
 use fiord_plan::{Access, Direction, FileIndex, FilePlan, Files, Pattern, Sequencer};
+use fiord_stats::Capped;
 use fiord_stats::random::Random;
 
 use super::map::BlockMap;
@@ -80,7 +81,7 @@ impl Placer {
                     Spread::new(distribution, length_bytes, places[index], align_bytes, anywhere, &mut tables)
                 }))
             };
-            let mut extent = OrderedRange { file: file as FileIndex, length_bytes, places, spread };
+            let mut extent = OrderedRange { file: FileIndex::capped(file), length_bytes, places, spread };
             let order = |kind| order(kind, &mut extent, access.soft_map, order_seeds.next_u64());
             let orders = orders.kinds.iter().map(order).collect::<Result<_, _>>()?;
             regions.push(FileRegion::new(plan.offset_bytes, length_bytes, orders));

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use fiord_plan::{AccessZone, RandomDistribution, ZoneSize};
-use fiord_stats::{Random, Ranks};
+use fiord_stats::{Capped, Random, Ranks};
 
 /// Ranks are scattered by multiplication with this number, which is odd and near 2^64 times (3 - sqrt(5)) / 2; fio
 /// scatters by the same one.
@@ -61,7 +61,7 @@ impl Spread {
         tables: &mut RankTables,
     ) -> Spread {
         let places = places.max(1);
-        let at = |centre: &Option<f64>| (places as f64 * centre.unwrap_or(anywhere)) as u64;
+        let at = |centre: &Option<f64>| u64::capped(places as f64 * centre.unwrap_or(anywhere));
         match distribution {
             RandomDistribution::Uniform => Spread::Even { places },
             RandomDistribution::Zipf { theta, centre } => Spread::Scattered {
@@ -170,13 +170,13 @@ impl Zoned {
                 ZoneSize::Bytes(bytes) => bytes as f64,
             };
             let end_bytes = begin_bytes + bytes;
-            let place = |bytes: f64| (bytes / align_bytes as f64) as u64;
+            let place = |bytes: f64| u64::capped(bytes / align_bytes as f64);
             let first = place(begin_bytes).min(places - 1);
             // A zone smaller than a block is the block it begins in.
             let end = place(end_bytes).clamp(first + 1, places.max(first + 1));
             bounds.push((first, end - first));
             let next = (percent + usize::from(zone.access_percent)).min(by_percent.len());
-            by_percent[percent..next].fill(number as u8);
+            by_percent[percent..next].fill(u8::capped(number));
             (percent, begin_bytes) = (next, end_bytes);
         }
         Zoned { zones: bounds, by_percent }

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use fiord_plan::{Access, BlockSizes, Direction, FileIndex, Files, Op};
+use fiord_stats::Capped;
 
 use crate::error::WorkloadError;
 use crate::zoned::divisor;
@@ -40,7 +41,8 @@ pub(super) struct LoggedWrite {
 
 impl LoggedWrite {
     pub(super) fn of(op: &Op, number: u64) -> LoggedWrite {
-        let length_bytes = op.length_bytes as u32;
+        debug_assert!(u32::try_from(op.length_bytes).is_ok(), "the plan refuses to verify longer blocks");
+        let length_bytes = u32::capped(op.length_bytes);
         LoggedWrite { offset_bytes: op.offset_bytes, number, length_bytes, file: op.file }
     }
 }
@@ -116,7 +118,7 @@ impl Ledger {
         for file in &files.list {
             let (start_bytes, length_bytes) = (file.offset_bytes, file.length_bytes);
             spans.push(Span { first_cell: count, start_bytes, length_bytes });
-            count += length_bytes.div_ceil(unit_bytes) as usize;
+            count += usize::capped(length_bytes.div_ceil(unit_bytes));
         }
         let no_room = || WorkloadError::LedgerTooLarge { blocks: count as u64 };
         // A reservation that fails is an error here; zeroed memory is taken from the system page by page as it is used.
@@ -167,7 +169,8 @@ impl Ledger {
         for part in self.parts(op.file, op.offset_bytes, op.length_bytes) {
             let (has_first, has_last) = self.unit_ends(part);
             let (front, cell) = (&mut self.fronts[part.unit], &mut self.cells[part.unit]);
-            let (start_bytes, end_bytes) = (part.start_bytes as u16, part.end_bytes as u16);
+            // Of a unit that blocks share: at most `SHARED_UNIT_BYTES`.
+            let (start_bytes, end_bytes) = (u16::capped(part.start_bytes), u16::capped(part.end_bytes));
             let (old_end_bytes, old_back_bytes) = (front.end_bytes, front.back_bytes);
             if has_first {
                 (front.mark, front.end_bytes) = (mark & !BUSY, end_bytes);
@@ -361,7 +364,7 @@ impl Ledger {
         (first_bytes / unit_bytes..end_bytes.div_ceil(unit_bytes)).map(move |index| {
             let at_bytes = index * unit_bytes;
             Part {
-                unit: span.first_cell + index as usize,
+                unit: span.first_cell + usize::capped(index),
                 start_bytes: first_bytes.saturating_sub(at_bytes),
                 end_bytes: (end_bytes - at_bytes).min(unit_bytes),
             }
@@ -384,7 +387,7 @@ impl Ledger {
         let Some(span) = self.spans.get(file as usize) else { return 0..0 };
         let first_bytes = offset_bytes.saturating_sub(span.start_bytes).min(span.length_bytes);
         let end_bytes = (first_bytes + length_bytes).min(span.length_bytes);
-        let cell = |bytes: u64| span.first_cell + bytes as usize;
+        let cell = |bytes: u64| span.first_cell + usize::capped(bytes);
         cell(first_bytes / self.unit_bytes)..cell(end_bytes.div_ceil(self.unit_bytes))
     }
 }

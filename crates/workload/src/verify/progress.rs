@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use fiord_plan::{Action, Op};
 use fiord_verify::{HeaderFormat, VerifyState};
+use fiord_stats::Capped;
 
 /// The syncs of one file.
 #[derive(Debug, Clone, Copy, Default)]
@@ -132,8 +133,8 @@ impl WriteProgress {
         let is_whole = numbers == self.numbers;
         VerifyState {
             name: Vec::new(),
-            depth: self.depth as u32,
-            files: self.files.len() as u32,
+            depth: u32::capped(self.depth),
+            files: u32::capped(self.files.len()),
             numbers,
             // The completions of later writes would displace those of the writes that count.
             completions: if is_whole { self.completions.iter().copied().collect() } else { Vec::new() },

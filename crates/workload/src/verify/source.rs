@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use fiord_errno::Errno;
 use fiord_plan::{Access, Action, BlockSizes, Direction, FileIndex, Job, Op, Pattern, Purpose, Verification};
+use fiord_stats::Capped;
 use fiord_stats::random::Random;
 use fiord_verify::{CheckBuffer, Contents, Corruption, Expected, Stamp, Trimmed, VerifyState};
 
@@ -170,9 +171,9 @@ impl VerifySource {
             numbers: 0,
             trimmed_at: 0,
             seed: Substream::VerifySeeds.of(access.seed).next_u64(),
-            thread: job.number as u16 + 1,
+            thread: (job.number.wrapping_add(1) & 0xffff) as u16,
             filler: (!is_told).then(|| Filler::new(&job.buffers.fill, access.seed)),
-            scratch: CheckBuffer::for_blocks_of(job.buffers.bytes as usize),
+            scratch: CheckBuffer::for_blocks_of(usize::capped(job.buffers.bytes)),
             reads_are_checked,
             logs,
             trim_seed: Substream::TrimmedBlocks.of(seed).next_u64(),

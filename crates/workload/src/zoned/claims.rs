@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use fiord_plan::{Action, FileIndex, Op};
+use fiord_stats::Capped;
 
 /// Writes and trims that a job may have in flight; one that wants more waits.
 const CLAIMS_MAX: usize = 4096;
@@ -36,7 +37,7 @@ impl Claims {
     }
 
     pub(super) fn push(&mut self, file: usize, zone: usize, write_bytes: u64) {
-        self.0.push_back(Claim { file: file as FileIndex, zone, write_bytes });
+        self.0.push_back(Claim { file: FileIndex::capped(file), zone, write_bytes });
     }
 
     /// Whether an operation in this zone has a claim.

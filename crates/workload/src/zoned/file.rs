@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use fiord_plan::job::Limits;
 use fiord_plan::{Access, Direction, FilePlan, Pattern, ZonedAccess};
+use fiord_stats::Capped;
 
 use super::table::{ZoneDevice, ZoneTable};
 
@@ -78,7 +79,7 @@ impl ZonedFile {
             conventional_bytes: 0,
             reads_from_bytes,
             read_bytes: 0,
-            skip_zones: zoned.skip.zones(zone_bytes) as usize,
+            skip_zones: usize::capped(zoned.skip.zones(zone_bytes)),
             trim_zone: 0,
             waiting_zone: None,
             mine: Vec::with_capacity(open_max),

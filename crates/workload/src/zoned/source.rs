@@ -7,6 +7,7 @@
 use fiord_errno::Errno;
 use fiord_plan::job::Limits;
 use fiord_plan::{Access, Action, Direction, FileIndex, Files, Op, Pattern, ZonedAccess};
+use fiord_stats::Capped;
 use fiord_stats::random::Random;
 
 use super::claims::{Claim, Claims};
@@ -323,7 +324,7 @@ impl ZonedSource {
         }
         let length_bytes = self.sizes.draw(Direction::Write, false, room_bytes);
         self.files[file].conventional_bytes = offset_bytes + length_bytes;
-        Step::Made(Op::new(Action::Write, file as FileIndex, offset_bytes, length_bytes))
+        Step::Made(Op::new(Action::Write, FileIndex::capped(file), offset_bytes, length_bytes))
     }
 
     fn write_anywhere(&mut self, file: usize) -> Step {
@@ -386,7 +387,7 @@ impl ZonedSource {
         if one.mine.contains(&zone) || one.mine.len() < most {
             return None;
         }
-        let draw = self.random.below(one.mine.len() as u64) as usize;
+        let draw = usize::capped(self.random.below(one.mine.len() as u64));
         Some(one.mine[draw])
     }
 
@@ -538,7 +539,7 @@ impl ZonedSource {
             }
         }
         self.claims.push(file, zone, self.drawn_bytes);
-        Step::Made(Op::new(Action::Write, file as FileIndex, offset_bytes, self.drawn_bytes))
+        Step::Made(Op::new(Action::Write, FileIndex::capped(file), offset_bytes, self.drawn_bytes))
     }
 
     /// Zones are trimmed by resets. As in fio, a job that is sequential resets empty ones too.
@@ -579,7 +580,7 @@ impl ZonedSource {
         let action = if table.is_device() { Action::ResetZone } else { Action::Trim };
         self.claims.push(file, zone, 0);
         self.owed = self.writes_after_trims.then_some((file, zone));
-        Step::Made(Op::new(action, file as FileIndex, start_bytes, length_bytes))
+        Step::Made(Op::new(action, FileIndex::capped(file), start_bytes, length_bytes))
     }
 
     /// The write that follows the trim of a zone; `Done`: another job was first.
@@ -618,7 +619,7 @@ impl ZonedSource {
             let one = &mut self.files[file];
             let offset_bytes = one.read_bytes;
             one.read_bytes += length_bytes;
-            return Step::Made(Op::new(Action::Read, file as FileIndex, offset_bytes, length_bytes));
+            return Step::Made(Op::new(Action::Read, FileIndex::capped(file), offset_bytes, length_bytes));
         }
     }
 
@@ -636,7 +637,7 @@ impl ZonedSource {
                     let at_bytes = within_bytes - within_bytes % self.align_bytes[Direction::Read.index()];
                     let length_bytes = self.sizes.draw(Direction::Read, true, readable_bytes - at_bytes);
                     let offset_bytes = start_bytes + at_bytes;
-                    let op = Op::new(Action::Read, file as FileIndex, offset_bytes, length_bytes);
+                    let op = Op::new(Action::Read, FileIndex::capped(file), offset_bytes, length_bytes);
                     return Step::Made(op);
                 }
                 _ if readable_bytes >= shortest_bytes => {
@@ -693,12 +694,12 @@ impl ZonedSource {
         let at_bytes = self.random.below(places) * align_bytes;
         let length_bytes = self.sizes.draw(direction, true, within_bytes - at_bytes);
         let start_bytes = self.files[file].table.layout(zone).start_bytes;
-        Step::Made(Op::new(direction.into(), file as FileIndex, start_bytes + at_bytes, length_bytes))
+        Step::Made(Op::new(direction.into(), FileIndex::capped(file), start_bytes + at_bytes, length_bytes))
     }
 
     fn any_zone(&mut self, file: usize) -> usize {
         let one = &self.files[file];
-        one.first + self.random.below(one.count() as u64) as usize
+        one.first + usize::capped(self.random.below(one.count() as u64))
     }
 
     /// Whether others wait for an operation, but for those that reset its zone.

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use fiord_errno::Errno;
+use fiord_stats::Capped;
 
 use super::waiters::ZoneWaiters;
 
@@ -158,7 +159,7 @@ impl ZoneTable {
 
     /// Whether as many zones are open as may be, none of them among these.
     pub(crate) fn has_no_slot_for(&self, zones: &std::ops::Range<usize>) -> bool {
-        let is_elsewhere = |zone: u64| zone != FREE && !zones.contains(&(zone as usize));
+        let is_elsewhere = |zone: u64| zone != FREE && !zones.contains(&usize::capped(zone));
         !self.slots.is_empty() && self.slots.iter().all(|slot| is_elsewhere(slot.load(Acquire)))
     }
 
@@ -176,7 +177,7 @@ impl ZoneTable {
     #[inline]
     pub(crate) fn zone_of(&self, offset_bytes: u64) -> usize {
         // Where it is if all zones are as long as the first; a search finds it otherwise.
-        let guess = ((offset_bytes - self.first_bytes.min(offset_bytes)) / self.usual_bytes) as usize;
+        let guess = usize::capped((offset_bytes - self.first_bytes.min(offset_bytes)) / self.usual_bytes);
         if self.holds(guess, offset_bytes) { guess } else { self.search(offset_bytes) }
     }
 
@@ -233,9 +234,9 @@ impl ZoneTable {
     /// The nth of the open zones, if their number is limited.
     pub(crate) fn nth_open(&self, nth: u64) -> Option<usize> {
         let count = self.slots.len();
-        let begin = nth as usize % count.max(1);
+        let begin = usize::capped(nth) % count.max(1);
         let zones = (0..count).map(|step| self.slots[(begin + step) % count].load(Acquire));
-        zones.into_iter().find(|zone| *zone != FREE).map(|zone| zone as usize)
+        zones.into_iter().find(|zone| *zone != FREE).map(usize::capped)
     }
 
     /// Takes the right to write `length_bytes` at the zone's write pointer, which moves at once. On a device nobody else

@@ -4,7 +4,7 @@
 
 use fiord_verify::{Checksum, Method};
 
-use super::jobs;
+use super::{jobs, messages};
 
 #[test]
 fn every_checksum_is_a_method_of_its_name() {
@@ -15,4 +15,13 @@ fn every_checksum_is_a_method_of_its_name() {
         let method = jobs[0].verification.as_ref().map(|verification| verification.format.method);
         assert_eq!(method, Some(Method::Checksum(checksum)), "{name}");
     }
+}
+
+#[test]
+fn a_block_that_no_header_can_describe_is_refused() {
+    let line = "--name=a --ioengine=psync --filename=f --size=1t --rw=write --verify=crc32c --bs=";
+    assert!(jobs(&format!("{line}4294967295")).iter().all(|job| job.verification.is_some()));
+    let message = messages(&format!("{line}4294967296"), &[]);
+    assert!(message.contains("a block of 4294967296 bytes cannot be verified"), "{message}");
+    assert_eq!(jobs("--name=a --ioengine=psync --filename=f --size=1t --rw=write --bs=8g").len(), 1);
 }
