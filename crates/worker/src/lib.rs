@@ -3,6 +3,11 @@
 //! Invariant: measured results are never lost. Whatever ends a worker (its size, its time, a signal, an error, a
 //! panic), it has a report that states why it ended.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, reason = "files go through the target opener"))]
 #![deny(
     clippy::wildcard_enum_match_arm,

@@ -10,6 +10,7 @@ use fiord_engine::contract::{Arena, Slot};
 use fiord_engine::engines::{Null, null::NullEngine};
 use fiord_plan::job::Limits;
 use fiord_plan::{Depth, Job};
+use fiord_stats::Capped;
 use fiord_stats::LogEntries;
 use fiord_sys::clock::{self, Clock};
 use fiord_sys::memory::{MemorySource, Region};
@@ -117,7 +118,7 @@ struct Discarded;
 
 impl LogSink for Discarded {
     fn block_ios(&self) -> usize {
-        ROUND_IOS as usize
+        usize::capped(ROUND_IOS)
     }
 
     fn spare(&mut self) -> Option<LogEntries> {
@@ -167,8 +168,8 @@ fn round(
     job: &Job,
     body: impl for<'arena> Fn(Timer<'_>, &mut NullEngine<'arena>, &mut Work<'_>, Vec<Slot<'arena>>) -> End,
 ) -> Result<Round, Failure> {
-    let (depth, bytes) = (job.depth.max, job.buffers.bytes.max(1) as usize);
-    let align_bytes = job.buffers.align_bytes.max(1) as usize;
+    let (depth, bytes) = (job.depth.max, usize::capped(job.buffers.bytes.max(1)));
+    let align_bytes = usize::capped(job.buffers.align_bytes.max(1));
     let length = Arena::region_bytes(depth, bytes, align_bytes);
     let region = Region::allocate(&MemorySource::Malloc, length, align_bytes.next_power_of_two())
         .map_err(|error| Failure::memory("allocate buffers", &error))?;

@@ -15,7 +15,6 @@ const UNSAFE_ROOMS: &[&str] = &["crates/sys/", "crates/engine/"];
 const CASTS_UNWATCHED: &[(&str, &str)] = &[
     ("engine", "lengths and places that libraries and the kernel take, in their types"),
     ("sys", "structures of the kernel, in its types"),
-    ("worker", "loops of single I/Os, whose casts are not replaced yet"),
 ];
 
 /// The lints of casts that the roots of the others warn of; tests cast as they like.

@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use fiord_stats::Capped;
 use fiord_sys::errno::Errno;
 use fiord_workload::Filler;
 
@@ -80,9 +81,9 @@ pub(super) fn write(
     if done == bytes {
         return Ok(());
     }
-    let mut chunk = contents.chunk(CHUNK_BYTES.min(bytes - done) as usize);
+    let mut chunk = contents.chunk(usize::capped(CHUNK_BYTES.min(bytes - done)));
     while done < bytes {
-        let length = CHUNK_BYTES.min(bytes - done) as usize;
+        let length = usize::capped(CHUNK_BYTES.min(bytes - done));
         contents.filler.before_write(0, chunk.bytes(length), done);
         open.write_all_at(chunk.bytes(length), done)?;
         done += length as u64;
@@ -103,7 +104,7 @@ fn write_direct(
     contents: &mut Contents,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> io::Result<u64> {
-    let mut first = contents.chunk(CHUNK_BYTES as usize);
+    let mut first = contents.chunk(usize::capped(CHUNK_BYTES));
     contents.filler.before_write(0, first.bytes(first.length), 0);
     match direct.write_all_at(first.bytes(first.length), 0) {
         Err(error) if Errno::of(&error) == Some(Errno::EINVAL) => return Ok(0),
@@ -140,7 +141,7 @@ fn order_all(
     let (mut in_flight, mut done) = (0, CHUNK_BYTES);
     while done < end {
         let mut chunk = if in_flight <= WRITERS && next < end {
-            contents.chunk(CHUNK_BYTES as usize)
+            contents.chunk(usize::capped(CHUNK_BYTES))
         } else {
             let (chunk, result) = written.recv().map_err(io::Error::other)?;
             result?;
@@ -149,7 +150,7 @@ fn order_all(
             chunk
         };
         if next < end {
-            contents.filler.before_write(0, chunk.bytes(CHUNK_BYTES as usize), next);
+            contents.filler.before_write(0, chunk.bytes(usize::capped(CHUNK_BYTES)), next);
             orders.send((chunk, next)).map_err(|_| io::Error::other("the writers have ended"))?;
             (in_flight, next) = (in_flight + 1, next + CHUNK_BYTES);
         } else {

@@ -12,6 +12,7 @@ use fiord_plan::files::Advice;
 use fiord_plan::{
     DebugChannel, FileIndex, FileKind, FilePlan, Files, Job, NameCall, NamePurpose, PlannedEngine, SyncMode,
 };
+use fiord_stats::Capped;
 use fiord_sys::errno::Errno;
 use fiord_sys::file::{self, Durability, OpenHow};
 use fiord_workload::{OperationSource, Source};
@@ -142,7 +143,7 @@ impl<'a> FileTable<'a> {
 
     /// Number of open files.
     pub(crate) fn count(&self) -> u32 {
-        self.opened.len() as u32
+        u32::capped(self.opened.len())
     }
 
     pub(crate) fn path(&self, index: FileIndex) -> &'a Path {
@@ -493,7 +494,7 @@ pub(crate) fn pre_read(
         let open = opener.open(plan, &how, false)?;
         let (mut at, end) = (plan.offset_bytes, plan.offset_bytes + plan.length_bytes);
         while at < end && go_on() {
-            let length = (end - at).min(buffer.len() as u64) as usize;
+            let length = usize::capped((end - at).min(buffer.len() as u64));
             match open.read_at(&mut buffer[..length], at).map_err(failed)? {
                 0 => break,
                 read => at += read as u64,

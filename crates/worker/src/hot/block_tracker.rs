@@ -3,7 +3,7 @@
 //! Invariant: a block keeps its first failure, and the number of trims that succeeded before it.
 
 use fiord_plan::{Direction, FilePlan, Job, Op};
-use fiord_stats::{BlockLifetimes, BlockState};
+use fiord_stats::{Capped, BlockLifetimes, BlockState};
 use fiord_sys::errno::Errno;
 
 use crate::failure::Failure;
@@ -80,7 +80,7 @@ impl BlockTracker {
             let Some(block) = place.and_then(|place| file.blocks.get_mut(place)) else { continue };
             let (state, trims) = unpack(*block);
             if !state.is_failure() {
-                let (state, trims) = change(state, trims as u32);
+                let (state, trims) = change(state, u32::capped(trims));
                 *block = (state as u32) << TRIM_BITS | trims.min(TRIMS_MAX);
             }
         }

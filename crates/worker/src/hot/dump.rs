@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use fiord_plan::Op;
 use fiord_plan::shown::shown;
+use fiord_stats::Capped;
 use fiord_verify::Corruption;
 
 use crate::failure::Failure;
@@ -27,11 +28,11 @@ impl CorruptedPiece<'_> {
     /// Writes the piece as received, and as `restored` if its data differs rather than its header, to files in
     /// `directory`. Returns the lines about them, each after a line break.
     pub(super) fn dump(&self, directory: &Path, opener: &TargetOpener, restored: Option<&[u8]>) -> String {
-        let from = self.corruption.piece_offset_bytes.saturating_sub(self.op.offset_bytes) as usize;
+        let from = usize::capped(self.corruption.piece_offset_bytes.saturating_sub(self.op.offset_bytes));
         let received = self.buffer.get(from..);
         debug_assert!(received.is_some(), "the piece at {from} lies in a block of {}", self.buffer.len());
         let received = received.unwrap_or_default();
-        let received = &received[..received.len().min(self.corruption.piece_bytes as usize)];
+        let received = &received[..received.len().min(usize::capped(self.corruption.piece_bytes))];
         let line = |kind: &str, bytes: &[u8]| {
             let path = directory.join(self.file_name(kind));
             match write(opener, &path, bytes) {

@@ -4,6 +4,7 @@
 
 use fiord_engine::contract::{Completion, Slot};
 use fiord_plan::Op;
+use fiord_stats::Capped;
 
 use super::places::Places;
 
@@ -47,7 +48,7 @@ impl<'arena> SlotQueue<'arena> {
             done: Vec::with_capacity(depth),
             in_flight: 0,
             unseen: 0,
-            depth: depth as u32,
+            depth: u32::capped(depth),
             parked: Vec::with_capacity(depth),
             flights: vec![None; depth].into_boxed_slice(),
             places: Places::new(depth),
@@ -87,7 +88,7 @@ impl<'arena> SlotQueue<'arena> {
     pub(super) fn measured_done(&self, done: &[Completion<'arena>]) -> u32 {
         let is_measured =
             |completion: &&Completion<'arena>| self.flight(&completion.slot).op.purpose.rules().is_measured;
-        done.iter().filter(is_measured).count() as u32
+        u32::capped(done.iter().filter(is_measured).count())
     }
 
     /// Records that the rest of a short transfer was queued.
@@ -101,7 +102,7 @@ impl<'arena> SlotQueue<'arena> {
     /// Operations queued since the last submission.
     #[inline]
     pub(super) fn queued(&self) -> u32 {
-        self.queued.len() as u32
+        u32::capped(self.queued.len())
     }
 
     /// Stamps the queued operations as submitted at `issue_ns`; returns how many operations began with them.
@@ -137,10 +138,10 @@ impl<'arena> SlotQueue<'arena> {
     /// Lets at most `depth` be in flight from now on, when nothing is.
     pub(super) fn set_depth(&mut self, depth: u32) {
         self.free.append(&mut self.parked);
-        while self.free.len() as u32 > depth.max(1) {
+        while u32::capped(self.free.len()) > depth.max(1) {
             self.parked.extend(self.free.pop());
         }
-        (self.depth, self.unseen) = (self.free.len() as u32, 0);
+        (self.depth, self.unseen) = (u32::capped(self.free.len()), 0);
     }
 
     /// The queue depth by fio's count after operations have begun: it has processed as many completions as were needed

@@ -3,7 +3,7 @@
 //! Invariant: a worker without limits has no limiter, and pays one predictable branch for that.
 
 use fiord_plan::{Direction, Op, Pace, PerDirection};
-use fiord_stats::{OpenArrivals, Random};
+use fiord_stats::{Capped, OpenArrivals, Random};
 
 use super::arrivals::Arrivals;
 
@@ -43,12 +43,12 @@ impl Budget {
     /// How many I/Os may be issued at `elapsed_ns` whatever their lengths, in a closed loop.
     fn allowed(&self, elapsed_ns: u64) -> usize {
         let left_ns = elapsed_ns as f64 - self.due_ns;
-        if left_ns < 0.0 { 0 } else { ((left_ns / self.cost_max_ns.max(1e-3)) as usize).saturating_add(1) }
+        if left_ns < 0.0 { 0 } else { usize::capped(left_ns / self.cost_max_ns.max(1e-3)).saturating_add(1) }
     }
 
     /// When the next I/O may be issued, since the loop began.
     fn due_ns(&self) -> u64 {
-        self.arrivals.as_ref().and_then(Arrivals::first_ns).unwrap_or(self.due_ns as u64)
+        self.arrivals.as_ref().and_then(Arrivals::first_ns).unwrap_or(u64::capped(self.due_ns))
     }
 
     /// Issues an I/O at `elapsed_ns`; `stretch` draws by how much longer than the mean it is to the next. I/Os that arrived
@@ -64,8 +64,8 @@ impl Budget {
     /// In an open loop: lets I/Os arrive until then.
     fn arrive(&mut self, elapsed_ns: u64, mut stretch: impl FnMut() -> f64) {
         let Some(arrivals) = &mut self.arrivals else { return };
-        while self.due_ns as u64 <= elapsed_ns {
-            arrivals.arrive(self.due_ns as u64);
+        while u64::capped(self.due_ns) <= elapsed_ns {
+            arrivals.arrive(u64::capped(self.due_ns));
             self.due_ns += self.cost_ns.max(1.0) * stretch();
         }
     }
@@ -213,7 +213,7 @@ impl RateLimiter {
     #[inline]
     pub(crate) fn take_turn(&mut self, op: &Op, now_ns: u64) -> Option<u64> {
         let budget = &mut self.budgets[op.action.direction()?.index()];
-        let due_ns = budget.due_ns as u64;
+        let due_ns = u64::capped(budget.due_ns);
         if due_ns > now_ns.saturating_sub(self.start_ns) {
             return None;
         }

@@ -4,6 +4,7 @@
 //! last place is filled, so that what it holds is never in two parts.
 
 use fiord_plan::{Direction, PerDirection};
+use fiord_stats::Capped;
 
 use super::stamps::Stamps;
 
@@ -56,10 +57,10 @@ impl Tallies {
         if !stamps.are_short() {
             return Note::TooLong;
         }
-        let index = number as usize % ROOM;
+        let index = usize::capped(number) % ROOM;
         let place = (direction.index() * ROOM + index) % PLACES;
-        self.completion_ns[place] = stamps.end_ns.wrapping_sub(stamps.issue_ns) as u32;
-        self.submission_ns[place] = stamps.issue_ns.wrapping_sub(stamps.start_ns) as u32;
+        self.completion_ns[place] = (stamps.end_ns.wrapping_sub(stamps.issue_ns) & 0xffff_ffff) as u32;
+        self.submission_ns[place] = (stamps.issue_ns.wrapping_sub(stamps.start_ns) & 0xffff_ffff) as u32;
         if index == ROOM - 1 { Note::Full } else { Note::Taken }
     }
 
@@ -78,8 +79,8 @@ impl Tallies {
     /// Takes every I/O before this number.
     pub(crate) fn take(&mut self, direction: Direction, number: u64) -> Noted<'_> {
         let first = std::mem::replace(&mut self.first[direction.index()], number);
-        let start = direction.index() * ROOM + first as usize % ROOM;
-        let places = start..start + (number - first) as usize;
+        let start = direction.index() * ROOM + usize::capped(first) % ROOM;
+        let places = start..start + usize::capped(number - first);
         Noted {
             submission_ns: &self.submission_ns[places.clone()],
             completion_ns: &self.completion_ns[places],

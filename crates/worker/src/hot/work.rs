@@ -12,7 +12,7 @@ use std::sync::Arc;
 use fiord_engine::contract::{Engine, Slot};
 use fiord_plan::job::Limits;
 use fiord_plan::{EngineDescriptor, Op};
-use fiord_stats::{DetailedProgress, JobStats};
+use fiord_stats::{Capped, DetailedProgress, JobStats};
 use fiord_sys::{clock, signal};
 use fiord_workload::{Filler, PriorityDraw, Source};
 
@@ -358,7 +358,7 @@ impl<'a> Work<'a> {
             self.prime(engine, slot);
         }
         let number = slot.index();
-        let buffer = &mut engine.arena().bytes_mut(slot)[..op.length_bytes as usize];
+        let buffer = &mut engine.arena().bytes_mut(slot)[..usize::capped(op.length_bytes)];
         if self.refills != Refills::None {
             self.filler.before_write(number, buffer, op.offset_bytes);
         }
@@ -371,7 +371,7 @@ impl<'a> Work<'a> {
     fn fill_other<'arena, E: Engine<'arena>>(&mut self, engine: &mut E, slot: &mut Slot<'arena>, op: &Op) {
         let Some(source) = self.source.observer().filter(|source| source.sends_buffer(op)) else { return };
         let buffer = engine.arena().bytes_mut(slot);
-        let length = if op.action.transfers() { op.length_bytes as usize } else { buffer.len() };
+        let length = if op.action.transfers() { usize::capped(op.length_bytes) } else { buffer.len() };
         source.prepare(op, &mut buffer[..length]);
     }
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use fiord_plan::shown::shown;
 use fiord_plan::{Action, DebugChannel, FileIndex, Job, Op, Purpose, Replay};
+use fiord_stats::Capped;
 use fiord_stats::Latency;
 use fiord_sys::spawn;
 use fiord_trace::{Entry, EntryKind, Reader};
@@ -89,7 +90,7 @@ impl ReplaySource {
             next: 0,
             end,
             length_ns: replay.length_ns,
-            files: (0..job.files.list.len() as FileIndex).collect(),
+            files: (0..FileIndex::capped(job.files.list.len())).collect(),
             lateness: (!trace.transform.no_stall).then(Latency::with_histogram),
         })
     }

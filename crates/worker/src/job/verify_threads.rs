@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fiord_plan::{FileIndex, Job, Op, Verification};
+use fiord_stats::Capped;
 use fiord_sys::errno::Errno;
 use fiord_sys::spawn::Thread;
 use fiord_sys::{spawn, thread};
@@ -54,7 +55,7 @@ impl ThreadedVerifySource {
         job: &Job,
         verification: &Verification,
     ) -> Result<ThreadedVerifySource, Failure> {
-        let block_bytes = job.buffers.bytes.max(1) as usize;
+        let block_bytes = usize::capped(job.buffers.bytes.max(1));
         let threads = verification.threads as usize;
         let copies = (threads * COPIES_PER_THREAD).min(COPIES_BYTES_MAX / block_bytes).max(threads);
         let (check, checks) = sync_channel(copies);

@@ -11,7 +11,7 @@ use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
 use fiord_engine::{EngineDefinition, JobOutline, Setup, SetupError, Visitor, offload};
 use fiord_plan::job::Memory;
 use fiord_plan::{DebugChannel, Direction, Files, Hook, Job};
-use fiord_stats::{DetailedProgress, JobStats, RampEnd, Random};
+use fiord_stats::{Capped, DetailedProgress, JobStats, RampEnd, Random};
 use fiord_sys::clock;
 use fiord_sys::errno::Errno;
 use fiord_sys::map::{self, HugePages, Sharing};
@@ -69,7 +69,7 @@ pub(crate) struct Worker<'a> {
 /// Runs one worker from start to report, on the engine that `run_on` is compiled for; never panics.
 pub(crate) fn run_job(shared: &RunState, job: &Job, run_on: RunOn) -> WorkerReport {
     let live = &shared.live[job.number as usize];
-    live.set_thread_id(thread::id() as u32);
+    live.set_thread_id(thread::id().cast_unsigned());
     let mut worker = Worker {
         shared,
         job,
@@ -240,7 +240,7 @@ impl<'a> Worker<'a> {
 
     /// Memory that is locked while the job runs (`lockmem`).
     fn pin_memory(&self) -> Result<Option<Region>, Failure> {
-        let bytes = self.job.buffers.lock_bytes as usize;
+        let bytes = usize::capped(self.job.buffers.lock_bytes);
         if bytes == 0 {
             return Ok(None);
         }
@@ -250,7 +250,7 @@ impl<'a> Worker<'a> {
     /// Bytes of one I/O buffer, and its alignment.
     fn buffer_size(&self) -> (usize, usize) {
         let buffers = &self.job.buffers;
-        (buffers.bytes.max(1) as usize, buffers.align_bytes.max(1) as usize)
+        (usize::capped(buffers.bytes.max(1)), usize::capped(buffers.align_bytes.max(1)))
     }
 
     /// Memory for the I/O buffers.

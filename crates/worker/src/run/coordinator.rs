@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use fiord_plan::job::ControlGroup;
 use fiord_plan::{ClockSource, DebugChannel, Job, Plan, shown};
+use fiord_stats::Capped;
 use fiord_stats::JobStats;
 use fiord_sys::clock::{self, CounterClock};
 use fiord_sys::spawn::{Thread, spawn};
@@ -124,7 +125,7 @@ impl<'w> Coordinator<'w> {
         watcher: &'w mut dyn Watcher,
     ) -> Coordinator<'w> {
         let after = |period: Option<Duration>| {
-            period.map_or(u64::MAX, |period| shared.started_ns + period.as_nanos() as u64)
+            period.map_or(u64::MAX, |period| shared.started_ns.saturating_add(u64::capped(period.as_nanos())))
         };
         let count = shared.plan.jobs.len();
         Coordinator {
@@ -164,7 +165,7 @@ impl<'w> Coordinator<'w> {
             signal::leave_to_other_threads();
             // Otherwise one more reader would wait for a thread that hangs.
             let _ = thread::unshare_files();
-            for_thread.live.iter().for_each(|live| live.set_thread_id(thread::id() as u32));
+            for_thread.live.iter().for_each(|live| live.set_thread_id(thread::id().cast_unsigned()));
             layout_thread::lay_out_all(&for_thread, &sender);
         });
         let mut current = None;
@@ -384,7 +385,7 @@ impl<'w> Coordinator<'w> {
         self.watcher.started();
         let interval = self.watcher.bandwidth_every();
         self.aggregate = interval.map(|every| {
-            let rule = AggregateSampler::new(clock::monotonic_ns(), every.as_millis().max(1) as u64);
+            let rule = AggregateSampler::new(clock::monotonic_ns(), u64::capped(every.as_millis().max(1)));
             Group::new((0..self.shared.plan.jobs.len()).collect(), Box::new(rule))
         });
     }
@@ -450,7 +451,7 @@ impl<'w> Coordinator<'w> {
             // If a stop was requested before, its reason is kept; otherwise the worker is past its run time.
             shared.live[number].request_stop(StopReason::Time);
             // Failure is harmless: the worker may have ended meanwhile.
-            let _ = signal::wake(shared.live[number].thread_id() as i32);
+            let _ = signal::wake(shared.live[number].thread_id().cast_signed());
         }
         if !actions.awaited.is_empty() {
             let jobs: Vec<&Job> = actions.awaited.iter().map(|number| &shared.plan.jobs[*number]).collect();
@@ -481,7 +482,7 @@ impl<'w> Coordinator<'w> {
 
     fn wake_ns(&self, stage: &Range<usize>, now_ns: u64, next_sample_ns: u64) -> u64 {
         let deadline_ns = self.deadline_ns(stage).unwrap_or(u64::MAX);
-        let tick_ns = now_ns + TICK.as_nanos() as u64;
+        let tick_ns = now_ns + u64::capped(TICK.as_nanos());
         let aggregate_ns = self.aggregate.as_ref().map_or(u64::MAX, Group::due_ns);
         let rules_ns = self.groups.iter().map(Group::due_ns).min().unwrap_or(u64::MAX);
         let watcher_ns =
@@ -512,7 +513,7 @@ impl<'w> Coordinator<'w> {
             due_ns = due_ns.min(sampler.due_ns(job, now_ns));
         }
         // Jobs become due at different times; those that are close together are sampled in one round.
-        due_ns.max(now_ns + SAMPLE_INTERVAL_MIN.as_nanos() as u64)
+        due_ns.max(now_ns + u64::capped(SAMPLE_INTERVAL_MIN.as_nanos()))
     }
 
     fn elapsed_ms(&self) -> u64 {
@@ -540,13 +541,13 @@ impl<'w> Coordinator<'w> {
             && let Some(period) = self.watcher.look_every()
         {
             self.watcher.look(&progress::look(&self.shared));
-            self.next_look_ns = now_ns + period.as_nanos() as u64;
+            self.next_look_ns = now_ns.saturating_add(u64::capped(period.as_nanos()));
         }
         if now_ns >= self.next_sample_ns
             && let Some(period) = self.watcher.sample_every()
         {
             self.watcher.sample(&progress::look(&self.shared));
-            self.next_sample_ns = now_ns + period.as_nanos() as u64;
+            self.next_sample_ns = now_ns.saturating_add(u64::capped(period.as_nanos()));
         }
         let progress_every = self.watcher.progress_every();
         if let Some(made_ns) = self.progress.look(&self.shared, progress_every, now_ns) {
@@ -571,7 +572,7 @@ impl<'w> Coordinator<'w> {
             self.watcher.snapshot(reports, Moment { elapsed_ms: self.elapsed_ms(), left_s, is_requested });
         }
         if is_due && let Some(period) = self.watcher.snapshot_every() {
-            self.next_snapshot_ns = now_ns + period.as_nanos() as u64;
+            self.next_snapshot_ns = now_ns.saturating_add(u64::capped(period.as_nanos()));
         }
     }
 
@@ -579,7 +580,7 @@ impl<'w> Coordinator<'w> {
     fn snapshot(&self) -> Vec<WorkerReport> {
         let requested: Vec<&Live> = self.shared.live.iter().filter(|live| live.state().does_io()).collect();
         requested.iter().for_each(|live| live.request(request::SNAPSHOT));
-        let deadline_ns = clock::monotonic_ns() + SNAPSHOT_WAIT.as_nanos() as u64;
+        let deadline_ns = clock::monotonic_ns() + u64::capped(SNAPSHOT_WAIT.as_nanos());
         while requested.iter().any(|live| live.has_requests() && live.state().does_io())
             && clock::monotonic_ns() < deadline_ns
         {

@@ -4,6 +4,7 @@
 //! its grace period is over.
 
 use fiord_plan::{Direction, Job};
+use fiord_stats::Capped;
 
 use super::group::{GroupRule, JobTick, Stop, Tick};
 use super::window::{Window, WindowStart};
@@ -92,7 +93,7 @@ fn has_minimum(job: &Job) -> bool {
 fn missed(job: &Job, direction: Direction, window: &Window) -> Option<String> {
     let direction = direction.index();
     let below = |least: Option<u64>, done: u64| {
-        let rate = (done as f64 / window.seconds) as u64;
+        let rate = u64::capped(done as f64 / window.seconds);
         least.filter(|least| rate < *least).map(|least| (least, rate))
     };
     if let Some((least, rate)) = below(job.pace.min_bytes_per_s[direction], window.bytes[direction]) {

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use fiord_stats::Capped;
+
 use crate::live::Live;
 use crate::run_state::RunState;
 
@@ -45,7 +47,7 @@ impl PeriodicRequest {
         }
         let Some(made_ns) = self.made_ns else {
             if now_ns >= self.next_ns {
-                self.next_ns = now_ns + period.as_nanos() as u64;
+                self.next_ns = now_ns.saturating_add(u64::capped(period.as_nanos()));
                 self.make(shared, now_ns);
             }
             return None;

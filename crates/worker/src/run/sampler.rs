@@ -3,6 +3,7 @@
 //! Invariant: only reads live counters and writes requests, on the coordinator's thread.
 
 use fiord_plan::{ClockSource, Direction, Job, PerDirection};
+use fiord_stats::Capped;
 use fiord_stats::Samples;
 
 use super::window::{WindowStart, counts_before_measuring};
@@ -75,7 +76,7 @@ impl Sampler {
             used().for_each(|direction| self.bandwidth[direction].record(window.kib_per_s()[direction]));
         }
         if let Some(window) = self.iops_start.advance(now_ns, counters, part(measure.iops_interval_ms)) {
-            let per_s = |direction: usize| (window.ios[direction] as f64 / window.seconds) as u64;
+            let per_s = |direction: usize| u64::capped(window.ios[direction] as f64 / window.seconds);
             used().for_each(|direction| self.iops[direction].record(per_s(direction)));
         }
     }

@@ -3,7 +3,7 @@
 //! Invariant: measurements follow each other without a gap, and none covers a ramp.
 
 use fiord_plan::{DebugChannel, Job, Steady, SteadyLimit};
-use fiord_stats::{SteadyRule, SteadySample, SteadyWindow};
+use fiord_stats::{Capped, SteadyRule, SteadySample, SteadyWindow};
 
 use super::group::{GroupRule, JobTick, Stop, Tick};
 use super::window::{Window, WindowStart, counts_before_measuring};
@@ -65,7 +65,7 @@ impl SteadyStateRule {
                 "steadystate_check() thread: {}, groupid: {}, rate_msec: {}, iops: {iops}, bw: {bytes_per_s}",
                 job.number,
                 job.group_id,
-                (measured.seconds * 1e3) as u64
+                u64::capped(measured.seconds * 1e3)
             ),
         );
         if (state.samples.len() as u64) < state.window {
@@ -142,7 +142,7 @@ fn rule(steady: &Steady) -> SteadyRule {
 
 fn sample(window: &Window) -> SteadySample {
     let ios: u64 = window.ios.iter().sum();
-    let per_second = |count: u64| (count as f64 / window.seconds) as u64;
+    let per_second = |count: u64| u64::capped(count as f64 / window.seconds);
     SteadySample {
         iops: per_second(ios),
         bytes_per_s: per_second(window.bytes.iter().sum()),

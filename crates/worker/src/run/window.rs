@@ -3,6 +3,7 @@
 //! Invariant: windows follow each other without a gap: the end of one is the start of the next.
 
 use fiord_plan::{Job, PerDirection};
+use fiord_stats::Capped;
 
 use crate::live::Counters;
 
@@ -54,7 +55,7 @@ pub(super) struct Window {
 impl Window {
     /// KiB/s in each direction.
     pub(super) fn kib_per_s(&self) -> PerDirection<u64> {
-        self.bytes.map(|bytes| (bytes as f64 / 1024.0 / self.seconds) as u64)
+        self.bytes.map(|bytes| u64::capped(bytes as f64 / 1024.0 / self.seconds))
     }
 }
 

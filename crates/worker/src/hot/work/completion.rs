@@ -7,6 +7,7 @@ use std::path::Path;
 use fiord_engine::contract::{Engine, Executed, Outcome, Slot};
 use fiord_plan::Op;
 use fiord_plan::shown::shown;
+use fiord_stats::Capped;
 use fiord_sys::clock::{self, Clock};
 use fiord_sys::errno::Errno;
 use fiord_workload::{OperationSource, Rejected};
@@ -106,7 +107,7 @@ impl Work<'_> {
         let Some(source) = self.source.observer() else { return Ok(true) };
         let whole = op.whole();
         let has_data = op.action.sends_buffer() || op.action.fills_buffer();
-        let length_bytes = if has_data { whole.length_bytes as usize } else { 0 };
+        let length_bytes = if has_data { usize::capped(whole.length_bytes) } else { 0 };
         let buffer = &engine.arena().bytes_mut(slot)[..length_bytes];
         if let Err(errno) = source.completed(&whole, buffer) {
             // The transfer itself was done, and counts.
