@@ -160,7 +160,8 @@ impl Stream {
         let region = self.placer.region_mut(0);
         let start_bytes = region.start_bytes();
         let [Order::Permutation(permutation)] = &mut region.orders[..] else { return };
-        let mut left = usize::capped(permutation.left().min(self.passes.ops_left(length_bytes)).min(room as u64));
+        let mut left =
+            usize::capped(permutation.left().min(self.passes.ops_left(length_bytes)).min(room as u64));
         self.passes.count(left as u64, left as u64 * length_bytes);
         let mut blocks = [0; 64];
         while left > 0 {

@@ -234,8 +234,14 @@ fn holds_headers(section: &ResolvedSection<'_>, access: &Access, format: &BlockF
 fn fits_header(section: &ResolvedSection<'_>, access: &Access) -> Option<Problem> {
     let block_bytes = access.block_sizes[Direction::Write.index()].max();
     u32::try_from(block_bytes).is_err().then(|| {
-        let message = format!("a block of {block_bytes} bytes cannot be verified: 4 GiB and more have no header");
-        section.error(ProblemKind::Conflict, job::Blocks::bs, message, "write blocks below 4 GiB, or leave out verify=")
+        let message =
+            format!("a block of {block_bytes} bytes cannot be verified: 4 GiB and more have no header");
+        section.error(
+            ProblemKind::Conflict,
+            job::Blocks::bs,
+            message,
+            "write blocks below 4 GiB, or leave out verify=",
+        )
     })
 }
 

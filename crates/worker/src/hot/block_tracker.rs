@@ -3,7 +3,7 @@
 //! Invariant: a block keeps its first failure, and the number of trims that succeeded before it.
 
 use fiord_plan::{Direction, FilePlan, Job, Op};
-use fiord_stats::{Capped, BlockLifetimes, BlockState};
+use fiord_stats::{BlockLifetimes, BlockState, Capped};
 use fiord_sys::errno::Errno;
 
 use crate::failure::Failure;

@@ -319,7 +319,8 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         let mut done = std::mem::take(&mut self.queue.done);
         let reaped = self.engine.reap(min, max, wait, &mut done);
         let end_ns = self.clock.now_ns();
-        let taken = if self.work.is_observed() { self.queue.measured_done(&done) } else { u32::capped(done.len()) };
+        let taken =
+            if self.work.is_observed() { self.queue.measured_done(&done) } else { u32::capped(done.len()) };
         self.count_taken(taken);
         // Completions reaped together with the one that ends the worker count too.
         let mut completed = reaped.map_err(|error| self.not_reaped(&error));

@@ -187,7 +187,10 @@ impl Keyed {
     }
 
     /// Computes several at a time in vectors: as many numbers as blocks are still needed, of which the blocks are kept.
-    #[allow(clippy::cast_possible_truncation, reason = "bits above the mask are ignored, and the mask has 32")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "bits above the mask are ignored, and the mask has 32"
+    )]
     fn take_narrow(&mut self, blocks: &mut [u64], limit: u64) {
         let mut numbers = [0_u32; 64];
         let mut taken = 0;

@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 
 use fiord_plan::{Action, Op};
-use fiord_verify::{HeaderFormat, VerifyState};
 use fiord_stats::Capped;
+use fiord_verify::{HeaderFormat, VerifyState};
 
 /// The syncs of one file.
 #[derive(Debug, Clone, Copy, Default)]
