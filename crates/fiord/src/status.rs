@@ -58,7 +58,7 @@ pub(crate) const MEANINGS: [(&str, &str); 10] = [
 ];
 
 /// Added to a signal number: ended by that signal.
-const SIGNALS: u8 = 128;
+pub(crate) const SIGNALS: u8 = 128;
 
 /// Ended by this signal.
 pub(crate) fn of_signal(signal: i32) -> u8 {

@@ -15,6 +15,24 @@ fn hosts_are_shown_as_json_and_as_a_table() {
 }
 
 #[test]
+fn reports_that_were_left_are_listed_as_json_and_a_damaged_one_is_lost() {
+    let dir = Dir::new();
+    std::fs::create_dir_all(dir.join("state/fiord/spool")).unwrap();
+    std::fs::write(dir.join("state/fiord/spool/1700000000000-12-a"), "report").unwrap();
+    let collect = |words: &str| {
+        let mut command = fiord(dir.path(), &format!("hosts a --via={{agent}} {words}"));
+        command.env("XDG_STATE_HOME", dir.join("state")).env("XDG_CACHE_HOME", dir.join("cache"));
+        finish(start(command))
+    };
+    let document = collect("--collect --json").assert_success().json();
+    assert_documented(&document, "hosts-collect");
+    assert_eq!(document["hosts"][0]["run"], "1700000000000-12");
+    collect("--collect=1700000000000-12").assert_status(1).assert_prints(&["a: lost", "its report is damaged"]);
+    collect("--collect=1700000000000-1").assert_status(1).assert_prints(&["a: missing", "no report of the run"]);
+    assert!(dir.join("state/fiord/spool/1700000000000-12-a").exists());
+}
+
+#[test]
 fn what_clean_removes_is_listed_as_json() {
     let dir = Dir::new();
     std::fs::create_dir_all(dir.join("state/fiord/spool")).unwrap();

@@ -24,7 +24,7 @@ use fiord_wire::message::{Message, StudyCommand, Told};
 use crate::agent_run::{self, Planned};
 use crate::agent_study::StudyAgent;
 use crate::hello::hello;
-use crate::leftovers;
+use crate::leftovers::{self, Task};
 use crate::link::{Command, Link, locked};
 use crate::slurm;
 
@@ -82,9 +82,9 @@ fn obey(link: &Arc<Link>, commands: &Rc<Receiver<Command>>, carry_out: CarryOut<
                 let Some(study) = &prepare.study else { continue };
                 let keywords = agent_run::keywords_of(&prepare, KeywordValues::UNKNOWN);
                 let agent = Rc::new(RefCell::new(StudyAgent::new(link, commands, keywords)));
-                let carried_out = match leftovers::is_asked_for(study) {
-                    true => leftovers::carry_out(&mut agent.borrow_mut()),
-                    false => carry_out(study, &agent),
+                let carried_out = match Task::of(study) {
+                    Some(task) => leftovers::carry_out(&mut agent.borrow_mut(), &task),
+                    None => carry_out(study, &agent),
                 };
                 let mut agent = agent.borrow_mut();
                 carried_out.unwrap_or_else(|told| agent.failed(told));

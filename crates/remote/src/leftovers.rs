@@ -16,40 +16,90 @@ use fiord_store::state_path;
 use fiord_sys::errno::error_text;
 use fiord_sys::{process, processes, thread};
 use fiord_wire::agent::digest;
-use fiord_wire::message::{StudyCommand, Told};
-use fiord_wire::{Cleaned, Prepare};
+use fiord_wire::message::{LeftReport, StudyCommand, Told};
+use fiord_wire::{Cleaned, Collected, Prepare};
 
 use crate::agent_study::StudyAgent;
 use crate::spool;
 
-/// The command that asks for it.
-const WORDS: [&[u8]; 2] = [b"hosts", b"--clean"];
+/// What is asked of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// To remove what others left.
+    Clean,
+    /// To list the reports that others left, with the contents of those of this run.
+    Collect(Option<String>),
+}
+
+impl Task {
+    const SUBCOMMAND: &'static [u8] = b"hosts";
+    const CLEAN: &'static [u8] = b"--clean";
+    const COLLECT: &'static [u8] = b"--collect";
+
+    /// The command that asks for it.
+    fn words(&self) -> Vec<Vec<u8>> {
+        let words = match self {
+            Task::Clean => vec![Task::SUBCOMMAND, Task::CLEAN],
+            Task::Collect(None) => vec![Task::SUBCOMMAND, Task::COLLECT],
+            Task::Collect(Some(run)) => vec![Task::SUBCOMMAND, Task::COLLECT, run.as_bytes()],
+        };
+        words.into_iter().map(<[u8]>::to_vec).collect()
+    }
+
+    /// What a command asks for, if it is one of these.
+    pub(crate) fn of(command: &StudyCommand) -> Option<Task> {
+        let words: Vec<&[u8]> = command.words.iter().map(Vec::as_slice).collect();
+        match words[..] {
+            [Task::SUBCOMMAND, Task::CLEAN] => Some(Task::Clean),
+            [Task::SUBCOMMAND, Task::COLLECT] => Some(Task::Collect(None)),
+            [Task::SUBCOMMAND, Task::COLLECT, run] => {
+                Some(Task::Collect(Some(String::from_utf8_lossy(run).into_owned())))
+            }
+            _ => None,
+        }
+    }
+}
 
 /// The name of the process of an agent that cleans, by which others tell it from one at work.
 const CLEANS: &str = "fiord-clean";
 
+/// The end of the name of a report that is being written.
+const UNFINISHED: &str = ".tmp";
+
 /// A larger file is no copy of the program.
 const COPY_BYTES_MAX: u64 = 1 << 30;
 
-/// What asks the agent of a host of this name to remove what others left.
-pub fn request(host: &str) -> Prepare {
-    let words = WORDS.map(<[u8]>::to_vec).to_vec();
-    let study = Some(StudyCommand { words, ..StudyCommand::default() });
-    Prepare { run: format!("clean-{}-{host}", std::process::id()), study, ..Prepare::default() }
+/// What asks the agent of a host of this name for it.
+pub fn request(host: &str, task: &Task) -> Prepare {
+    let study = Some(StudyCommand { words: task.words(), ..StudyCommand::default() });
+    Prepare { run: format!("left-{}-{host}", std::process::id()), study, ..Prepare::default() }
 }
 
-/// Whether a command asks for it.
-pub(crate) fn is_asked_for(command: &StudyCommand) -> bool {
-    command.words == WORDS
+/// The report of a run on a host of this name among those that a machine has of the run: that of another host, if it is the
+/// only one.
+pub fn report_of<'r>(reports: &'r [LeftReport], run: &str, host: &str) -> Option<&'r LeftReport> {
+    let name = spool::file_name(&format!("{run}-{host}"));
+    let only = reports.first().filter(|_| reports.len() == 1);
+    reports.iter().find(|report| report.name == name).or(only)
 }
 
-/// Removes what is left here, and tells the controller.
-pub(crate) fn carry_out(agent: &mut StudyAgent) -> Result<(), Told> {
+/// The run and the host of a report's name.
+pub fn run_and_host(name: &str) -> (&str, &str) {
+    let host_at = name.match_indices('-').nth(1).map_or(name.len(), |(at, _)| at);
+    (&name[..host_at], name[host_at..].trim_start_matches('-'))
+}
+
+/// Does it here, and tells the controller.
+pub(crate) fn carry_out(agent: &mut StudyAgent, task: &Task) -> Result<(), Told> {
     // Before the controller lets any agent begin: several may be on this machine.
     let _ = thread::set_name(CLEANS);
     let machine = environment::machine().map_err(|text| Told { text, is_unsafe: false })?;
     if agent.planned(&machine, &BTreeMap::new()) {
         let places = Places::of(|name| env::var_os(name));
+        if let Task::Collect(run) = task {
+            agent.ended(&places.collect(run.as_deref()), Ending::Complete, None);
+            return Ok(());
+        }
         let running = at_work(&places);
         let cleaned = match running.is_empty() {
             true => places.clean(),
@@ -139,6 +189,49 @@ impl Places {
         }
     }
 
+    /// The files of this user in a directory of their own, by name; none if it is not there. The error: why it is not read.
+    fn own_files(&self, directory: &Path) -> Result<Vec<(PathBuf, String, Metadata)>, String> {
+        if !self.is_own_directory(directory)? {
+            return Ok(Vec::new());
+        }
+        let entries = fs::read_dir(directory).map_err(|error| error_text(&error))?;
+        let own = |path: PathBuf| {
+            let known = fs::symlink_metadata(&path).ok()?;
+            let name = path.file_name()?.to_str()?.to_string();
+            (known.is_file() && known.uid() == self.user).then_some((path, name, known))
+        };
+        let mut files: Vec<_> = entries.flatten().filter_map(|entry| own(entry.path())).collect();
+        files.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        Ok(files)
+    }
+
+    /// The reports that are here, with the contents of those of `run`.
+    fn collect(&self, run: Option<&str>) -> Collected {
+        let Some(spool) = &self.spool else { return Collected::default() };
+        let files = match self.own_files(spool) {
+            Ok(files) => files,
+            Err(why) => {
+                let problem = Some(format!("{}: {why}", spool.to_string_lossy()));
+                return Collected { problem, ..Collected::default() };
+            }
+        };
+        let mut collected = Collected::default();
+        for (path, name, known) in files {
+            let is_asked_for = run.is_none_or(|run| run_and_host(&name).0 == run);
+            if !is_asked_for || !is_report(&name) || name.ends_with(UNFINISHED) {
+                continue;
+            }
+            let read = if run.is_some() { fs::read(&path) } else { Ok(Vec::new()) };
+            match read {
+                Ok(kept) => {
+                    collected.reports.push(LeftReport { name, size_bytes: known.len(), kept });
+                }
+                Err(error) => collected.problem = Some(format!("{name}: {}", error_text(&error))),
+            }
+        }
+        collected
+    }
+
     /// Removes the files of a directory that `is_left` says an agent left, by their names and contents. Its error: why
     /// such a file must stay.
     #[allow(clippy::disallowed_methods, reason = "files that agents left, by their place, name and owner")]
@@ -149,24 +242,12 @@ impl Places {
         is_left: impl Fn(&str, &Path, &Metadata) -> Result<bool, String>,
     ) {
         let text = |path: &Path| path.to_string_lossy().into_owned();
-        let entries = match self.is_own_directory(directory) {
-            Ok(false) => return,
-            Ok(true) => fs::read_dir(directory).map_err(|error| error_text(&error)),
-            Err(why) => Err(why),
-        };
-        let entries = match entries {
-            Ok(entries) => entries,
+        let files = match self.own_files(directory) {
+            Ok(files) => files,
             Err(why) => return cleaned.kept.push((text(directory), why)),
         };
-        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        paths.sort_unstable();
-        for path in paths {
-            let known = path.file_name().and_then(|name| name.to_str()).zip(fs::symlink_metadata(&path).ok());
-            let Some((name, known)) = known.filter(|(_, known)| known.is_file() && known.uid() == self.user)
-            else {
-                continue;
-            };
-            let removed = match is_left(name, &path, &known) {
+        for (path, name, known) in files {
+            let removed = match is_left(&name, &path, &known) {
                 Ok(false) => continue,
                 Ok(true) => fs::remove_file(&path).map_err(|error| error_text(&error)),
                 Err(why) => Err(why),
@@ -211,7 +292,7 @@ fn is_copy(name: &str, path: &Path, known: &Metadata) -> Result<bool, String> {
 
 /// Whether a name is that of a report: `TIME-PROCESS-HOST` of a run or `STUDY-PROCESS-HOST`, or of an unfinished one.
 fn is_report(name: &str) -> bool {
-    let name = name.strip_suffix(".tmp").unwrap_or(name);
+    let name = name.strip_suffix(UNFINISHED).unwrap_or(name);
     let mut parts = name.splitn(3, '-');
     let (Some(run), Some(id), Some(host)) = (parts.next(), parts.next(), parts.next()) else { return false };
     let is_all = |text: &str, is: fn(&u8) -> bool| !text.is_empty() && text.as_bytes().iter().all(is);
@@ -243,14 +324,17 @@ mod tests {
             name.to_string()
         }
 
-        /// What is removed and what is kept, by the last part of its path.
-        fn clean(&self) -> (Vec<String>, Vec<String>) {
-            let places = Places {
+        fn places(&self) -> Places {
+            Places {
                 copies: Some(self.0.join("cache")),
                 spool: Some(self.0.join("spool")),
                 user: process::effective_user(),
-            };
-            let cleaned = places.clean();
+            }
+        }
+
+        /// What is removed and what is kept, by the last part of its path.
+        fn clean(&self) -> (Vec<String>, Vec<String>) {
+            let cleaned = self.places().clean();
             let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
             let removed = cleaned.removed.iter().map(|(path, _)| name(path)).collect();
             (removed, cleaned.kept.iter().map(|(path, why)| format!("{}: {why}", name(path))).collect())
@@ -294,6 +378,39 @@ mod tests {
         others.iter().for_each(|name| assert!(home.0.join(name).exists(), "{name}"));
         assert!(home.0.join("spool").exists(), "it is not empty");
         assert_eq!(home.clean(), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn reports_are_listed_and_those_of_a_run_are_read() {
+        let home = Home::new("collect");
+        for name in ["17-12-a", "17-12-b_lab", "17-12-c.tmp", "17-120-a", "check-12-a-b", "notes", "17-12-a b"] {
+            home.write(&format!("spool/{name}"), name);
+        }
+        let names = |run: Option<&str>| -> Vec<String> {
+            let found = home.places().collect(run);
+            let is_read = |one: &LeftReport| (one.kept == one.name.as_bytes()) == run.is_some();
+            assert!(found.problem.is_none() && found.reports.iter().all(is_read), "{found:?}");
+            found.reports.into_iter().map(|one| one.name).collect()
+        };
+        assert_eq!(names(None), ["17-12-a", "17-12-b_lab", "17-120-a", "check-12-a-b"]);
+        assert_eq!(names(Some("17-12")), ["17-12-a", "17-12-b_lab"]);
+        assert_eq!(names(Some("check-12")), ["check-12-a-b"]);
+        assert_eq!(names(Some("17")), [""; 0]);
+        assert_eq!(run_and_host("check-12-a-b"), ("check-12", "a-b"));
+        let all = home.places().collect(Some("17-12")).reports;
+        let found = |reports, host| report_of(reports, "17-12", host).map(|one| one.name.as_str());
+        assert_eq!([found(&all, "b.lab"), found(&all, "db1")], [Some("17-12-b_lab"), None]);
+        assert_eq!(found(&all[..1], "db1"), Some("17-12-a"), "the only one of the machine");
+    }
+
+    #[test]
+    fn what_is_asked_for_is_read_as_it_was_written() {
+        for task in [Task::Clean, Task::Collect(None), Task::Collect(Some("17-12".to_string()))] {
+            let study = request("a", &task).study.unwrap();
+            assert_eq!(Task::of(&study), Some(task));
+        }
+        let words = vec![b"hosts".to_vec(), b"--json".to_vec()];
+        assert_eq!(Task::of(&StudyCommand { words, ..StudyCommand::default() }), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fiord_session::StopHandle;
 use fiord_sys::clock;
+use fiord_wire::Sent;
 use fiord_wire::agent::{Agent, AgentAction, AgentEvent, Outbox};
 use fiord_wire::message::{LogPiece, Prepare};
 
@@ -66,9 +67,9 @@ impl Link {
                 self.started.notify_all();
             }
             AgentAction::Stop => self.stop.stop(),
-            AgentAction::Spool(report) => {
+            AgentAction::Spool(kept) => {
                 // There is nobody left who could be told.
-                let _ = spool::keep(&locked(&self.run), &report);
+                let _ = spool::keep(&locked(&self.run), &kept.encode());
             }
             AgentAction::Leave => command(Command::Leave),
         }

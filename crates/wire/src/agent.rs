@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use fiord_checksum::Checksum;
 use fiord_fleet::HostFacts;
 
-use crate::message::{End, Hello, LogPiece, Message, Prepare, Progress, TAKES_LOGS, Told};
+use crate::message::{End, Hello, Kept, LogPiece, Message, Prepare, Progress, TAKES_LOGS, Told};
 
 /// How long the controller may be silent, in nanoseconds.
 pub const SILENCE_NS_MAX: u64 = 30_000_000_000;
@@ -56,8 +56,8 @@ pub enum AgentAction {
     Start(u32, u64),
     /// End the run as by SIGTERM, wherever it is.
     Stop,
-    /// Keep this report: the controller is lost.
-    Spool(Vec<u8>),
+    /// Keep this: the controller is lost.
+    Spool(Kept),
     /// End the process. Nothing comes after it.
     Leave,
 }
@@ -215,7 +215,7 @@ impl Agent {
 
     fn leave(&mut self) -> Vec<AgentAction> {
         self.phase = Phase::Left;
-        let spooled = self.report.take().map(|(report, _)| AgentAction::Spool(report));
+        let spooled = self.report.take().map(|(report, end)| AgentAction::Spool(Kept { report, end }));
         spooled.into_iter().chain([AgentAction::Leave]).collect()
     }
 }
@@ -357,8 +357,9 @@ mod tests {
             assert!(agent.on(AgentEvent::Tick, SILENCE_NS_MAX).is_empty());
             assert_eq!(agent.on(lost, SILENCE_NS_MAX + 4), [AgentAction::EndLogs, AgentAction::Stop]);
             assert!(agent.on(AgentEvent::Closed, SILENCE_NS_MAX + 5).is_empty());
-            let spooled = [AgentAction::Spool(b"figures".to_vec()), AgentAction::Leave];
-            assert_eq!(agent.on(ended(), SILENCE_NS_MAX + 6), spooled);
+            let kept = agent.on(ended(), SILENCE_NS_MAX + 6);
+            let [AgentAction::Spool(kept), AgentAction::Leave] = &kept[..] else { panic!("{kept:?}") };
+            assert_eq!((&kept.report[..], kept.end.status), (&b"figures"[..], 0));
         }
     }
 

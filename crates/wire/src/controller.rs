@@ -544,15 +544,7 @@ impl Controller {
             let fate = self.lost(&self.remotes[number], "its report was damaged on its way, twice");
             return self.close(number, fate, now_ns, actions);
         }
-        let fate = match (&end.cause, end.status, self.stopped_ns) {
-            (Some(cause), 1.., _) if end.status < 128 => Fate::Failed { cause: cause.clone() },
-            (_, _, Some(_)) => Fate::Stopped,
-            (_, 128.., None) => {
-                Fate::Failed { cause: format!("stopped there by signal {}", end.status - 128) }
-            }
-            (_, 0, _) => Fate::Complete,
-            (_, status, _) => Fate::Failed { cause: format!("exit status {status}") },
-        };
+        let fate = end.fate(self.stopped_ns.is_some());
         self.last_end_ns = Some(now_ns);
         actions.push(ControllerAction::Send(number, Message::Ack(())));
         self.close(number, fate, now_ns, actions);

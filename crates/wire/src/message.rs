@@ -3,7 +3,7 @@
 //! Invariant: a number means one message for ever. Fields are only added behind the last; what an older program does not
 //! know is left unread.
 
-use fiord_fleet::HostFacts;
+use fiord_fleet::{Fate, HostFacts};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::frame;
@@ -92,6 +92,35 @@ pub struct Cleaned {
     pub running: Vec<u32>,
 }
 
+/// The reports of runs whose controller was lost that a machine has; sent as its report.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collected {
+    /// By name.
+    pub reports: Vec<LeftReport>,
+    /// Why they cannot be read, if that is so.
+    pub problem: Option<String>,
+}
+
+/// What an agent keeps of a run when its controller is lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Its report, as it would have been sent.
+    pub report: Vec<u8>,
+    /// How it ended.
+    pub end: End,
+}
+
+/// A report that an agent has left.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftReport {
+    /// The run, and the host as its controller called it: `RUN-HOST`.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// A `Kept`, as it was written; empty unless its run was asked for.
+    pub kept: Vec<u8>,
+}
+
 /// What is sent as a report.
 pub trait Sent: Serialize + DeserializeOwned {
     /// As it is sent.
@@ -111,6 +140,8 @@ pub trait Sent: Serialize + DeserializeOwned {
 
 impl Sent for StudyReport {}
 impl Sent for Cleaned {}
+impl Sent for Kept {}
+impl Sent for Collected {}
 
 /// Something that is told to people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -174,6 +205,19 @@ pub struct End {
     pub status: u8,
     /// What failed first, if anything did.
     pub cause: Option<String>,
+}
+
+impl End {
+    /// What became of a host that sent this after its report. `was_stopped`: it was told to end its run.
+    pub fn fate(&self, was_stopped: bool) -> Fate {
+        match (&self.cause, self.status) {
+            (Some(cause), 1..128) => Fate::Failed { cause: cause.clone() },
+            _ if was_stopped => Fate::Stopped,
+            (_, 128..) => Fate::Failed { cause: format!("stopped there by signal {}", self.status - 128) },
+            (_, 0) => Fate::Complete,
+            (_, status) => Fate::Failed { cause: format!("exit status {status}") },
+        }
+    }
 }
 
 /// Declares the messages, each with its number in frames.

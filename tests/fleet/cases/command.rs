@@ -254,14 +254,15 @@ fn what_agents_left_is_removed_and_nothing_while_one_works() {
     needs!("sh" of "dash");
     let fleet = Fleet::new(&["a", "b"]).unwrap();
     let hosts = fleet.directory.join("hosts").display().to_string();
-    let clean = |words: &str| {
+    let on_hosts = |words: &str| {
         let mut command = Command::new(fleet.fiord());
-        command.args(["hosts", &hosts, "--via={agent}", "--clean"]).args(words.split_whitespace());
+        command.args(["hosts", &hosts, "--via={agent}"]).args(words.split_whitespace());
         fleet.placed(&mut command);
         // Where no file is called hosts, which would be a job file.
         command.current_dir("/");
         command.output().unwrap()
     };
+    let clean = |words: &str| on_hosts(&format!("--clean {words}"));
     let mut child = fleet.start(LONG, 2).unwrap();
     let busy = clean("");
     let said = text(&busy.stdout);
@@ -271,6 +272,13 @@ fn what_agents_left_is_removed_and_nothing_while_one_works() {
     child.wait().unwrap();
     assert!(fleet.all_leave());
     assert_eq!(fleet.spooled(), 2);
+    let listed = report(&on_hosts("--collect --json")).unwrap();
+    let run = listed["hosts"][0]["run"].as_str().unwrap();
+    let collected = on_hosts(&format!("--collect={run} --json"));
+    assert_eq!((collected.status.code(), text(&collected.stderr)), (Some(0), String::new()));
+    let collected = report(&collected).unwrap();
+    assert_eq!(fates(&collected), ["stopped"; 2], "{collected}");
+    assert!(collected["client_stats"][0]["read"]["total_ios"].as_u64() > Some(0), "{collected}");
     let own = fleet.directory.join("state/fiord/spool/of-the-user");
     std::fs::write(&own, "").unwrap();
     let cleaned = report(&clean("--json")).unwrap();

@@ -2,10 +2,13 @@
 //!
 //! Invariant: nothing is run and nothing is opened there but the agent itself; `--clean` removes what agents left.
 
+mod collect;
+
 use std::process::ExitCode;
 
 use fiord_fleet::{Fate, Host};
-use fiord_remote::{Finished, leftovers};
+use fiord_remote::leftovers::{self, Task};
+use fiord_remote::Finished;
 use fiord_report::json::Writer;
 use fiord_report::path::visible_lines;
 use fiord_report::table::{Cell, Column, Table};
@@ -36,6 +39,11 @@ pub(super) struct Options {
     /// controller was lost. Nothing where an agent works
     #[arg(long, verbatim_doc_comment)]
     clean: bool,
+    /// List reports of runs whose controller was lost; with =RUN, print those of
+    /// this run. They stay there until --clean
+    #[arg(long, value_name = "RUN", num_args = 0..=1, require_equals = true, conflicts_with = "clean", verbatim_doc_comment)]
+    #[expect(clippy::option_option, reason = "an option whose value may be left out")]
+    collect: Option<Option<String>>,
     /// Print JSON (described in docs/json.md)
     #[arg(long)]
     json: bool,
@@ -45,6 +53,7 @@ const EXAMPLES: &str = "\
 Examples:
   fiord hosts db[1-12]
   fiord hosts hosts.txt --json
+  fiord hosts db[1-12] --collect
   fiord hosts db[1-12] --clean
 ";
 
@@ -54,6 +63,9 @@ impl Invocation for Options {
         let hosts = reach::hosts(&self.reach.list(self.hosts)?, &machine)?;
         if self.clean {
             return clean(&hosts, &self.reach, self.json);
+        }
+        if let Some(run) = self.collect {
+            return collect::collect(hosts, &self.reach, run, self.json);
         }
         let settings = ControllerSettings { only_facts: true, ..ControllerSettings::default() };
         let job = self.reach.job(&hosts, settings, |_| Prepare::default())?;
@@ -73,21 +85,34 @@ impl Invocation for Options {
     }
 }
 
-/// What was removed of each host. The error: why it was not reached, or what stopped it there.
-type Removed<'h> = (&'h Host, Result<Cleaned, String>);
+/// What a host answered. The error: why it was not reached, or what stopped it there.
+type Answer<T> = Result<T, String>;
+
+/// What these hosts answer about what agents left there, and the status if a signal ended it.
+fn ask<T: Sent>(
+    hosts: &[Host],
+    reach: &Reach,
+    task: &Task,
+) -> Result<(Vec<Answer<T>>, Option<u8>), CommandError> {
+    // A host that is not reached does not keep the others from it.
+    let settings = ControllerSettings { allow_missing: hosts.len(), ..ControllerSettings::default() };
+    let job = reach.job(hosts, settings, |host| leftovers::request(&host.name, task))?;
+    let finished = fiord_remote::run(job, &mut |_, _| {});
+    let answer = |remote| {
+        let (fate, answer) = received(remote, T::decode);
+        answer.ok_or_else(|| fate.cause().unwrap_or("it was stopped").trim_end().to_string())
+    };
+    let answers = finished.controller.remotes().iter().map(answer).collect();
+    Ok((answers, finished.signal.map(status::of_signal)))
+}
+
+/// What was removed of each host.
+type Removed<'h> = (&'h Host, Answer<Cleaned>);
 
 /// Removes what agents left on these hosts.
 fn clean(hosts: &[Host], reach: &Reach, is_json: bool) -> Result<ExitCode, CommandError> {
-    // A host that is not reached does not keep the others from it.
-    let settings = ControllerSettings { allow_missing: hosts.len(), ..ControllerSettings::default() };
-    let job = reach.job(hosts, settings, |host| leftovers::request(&host.name))?;
-    let finished = fiord_remote::run(job, &mut |_, _| {});
-    let of = |(host, remote)| {
-        let (fate, cleaned) = received(remote, Cleaned::decode);
-        let why = || fate.cause().unwrap_or("it was stopped").to_string();
-        (host, cleaned.ok_or_else(why))
-    };
-    let all: Vec<Removed<'_>> = hosts.iter().zip(finished.controller.remotes()).map(of).collect();
+    let (answers, interrupted) = ask(hosts, reach, &Task::Clean)?;
+    let all: Vec<Removed<'_>> = hosts.iter().zip(answers).collect();
     let page = match is_json {
         true => {
             Writer::document(|json| json.list("hosts", |json| all.iter().for_each(|one| item(json, one))))
@@ -98,11 +123,8 @@ fn clean(hosts: &[Host], reach: &Reach, is_json: bool) -> Result<ExitCode, Comma
     let is_clean = |(_, cleaned): &Removed<'_>| {
         cleaned.as_ref().is_ok_and(|cleaned| cleaned.kept.is_empty() && cleaned.running.is_empty())
     };
-    Ok(ExitCode::from(match finished.signal {
-        Some(number) => status::of_signal(number),
-        None if all.iter().all(is_clean) => status::SUCCESS,
-        None => status::FAILED,
-    }))
+    let status = if all.iter().all(is_clean) { status::SUCCESS } else { status::FAILED };
+    Ok(ExitCode::from(interrupted.unwrap_or(status)))
 }
 
 fn item(json: &mut Writer, (host, cleaned): &Removed<'_>) {
@@ -132,7 +154,7 @@ fn item(json: &mut Writer, (host, cleaned): &Removed<'_>) {
 
 fn lines((host, cleaned): &Removed<'_>) -> Vec<String> {
     let said: Vec<String> = match cleaned {
-        Err(why) => vec![format!("not cleaned: {}", why.trim_end())],
+        Err(why) => vec![format!("not cleaned: {why}")],
         Ok(Cleaned { running, .. }) if !running.is_empty() => {
             let ids: Vec<String> = running.iter().map(u32::to_string).collect();
             vec![format!("nothing removed: agents work there (processes {}): wait for them", ids.join(", "))]

@@ -6,7 +6,7 @@ pub(crate) mod completed_job;
 mod ending;
 pub(crate) mod job_file;
 mod on_agent;
-mod on_hosts;
+pub(crate) mod on_hosts;
 mod options;
 pub(crate) mod over;
 mod overwriting;

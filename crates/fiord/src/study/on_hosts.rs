@@ -55,32 +55,26 @@ pub(super) fn carry_out(name: &str, list: &OsStr, options: &Options) -> Result<E
     let finished = fiord_remote::run(job, &mut |controller, said| progress.show(controller, said));
     progress.clear();
     let found = Found::of(name, hosts, &finished);
-    let json = found.json();
-    let text = |width| visible_lines(&found.text(width));
     grouped_problems(finished.controller.remotes()).iter().for_each(|line| say(line));
     lines_of_fates(found.runs.iter().map(|run| (&run.host, &run.fate))).iter().for_each(|line| say(line));
-    if found.reports.iter().any(Option::is_some) {
-        match options.forms.chosen() {
-            Form::Json => arguments::print(&json)?,
-            Form::Csv => arguments::print(found.table().csv())?,
-            Form::Markdown => arguments::print_text(&found.table().markdown())?,
-            Form::Text => arguments::print(text(width()))?,
-        };
-    }
+    found.print(options.forms.chosen())?;
     let status = found.status(&finished, options);
     if let Some(keeper) = keeper {
         let headline = Headline::default();
-        keeper.conclude(status, &Conclusion { json, text: text(WIDTH), headline });
+        let (json, text) = (found.json(), visible_lines(&found.text(WIDTH)));
+        keeper.conclude(status, &Conclusion { json, text, headline });
     }
     Ok(ExitCode::from(status))
 }
 
 /// What all hosts have found.
-struct Found {
-    name: String,
-    runs: Vec<HostRun>,
+pub(crate) struct Found {
+    /// The study.
+    pub name: String,
+    /// The hosts.
+    pub runs: Vec<HostRun>,
     /// Of each host.
-    reports: Vec<Option<StudyReport>>,
+    pub reports: Vec<Option<StudyReport>>,
 }
 
 impl Found {
@@ -93,6 +87,20 @@ impl Found {
             reports.push(report);
         }
         Found { name: name.to_string(), runs, reports }
+    }
+
+    /// Prints it, if any host has found something.
+    pub(crate) fn print(&self, form: Form) -> Result<(), CommandError> {
+        if self.reports.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        match form {
+            Form::Json => arguments::print(self.json())?,
+            Form::Csv => arguments::print(self.table().csv())?,
+            Form::Markdown => arguments::print_text(&self.table().markdown())?,
+            Form::Text => arguments::print(visible_lines(&self.text(width())))?,
+        };
+        Ok(())
     }
 
     fn starts(&self) -> Option<Starts> {
