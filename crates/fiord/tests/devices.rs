@@ -10,7 +10,8 @@ use std::process::Command;
 use fiord_testing::{need, skip};
 use serde_json::Value;
 
-use crate::common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, root, start};
+use crate::common::study::public;
+use crate::common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, start};
 
 const WIDTH: usize = 80;
 
@@ -41,16 +42,6 @@ fn assert_fits(ran: &Ran) {
     for line in ran.stdout.lines() {
         assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());
     }
-}
-
-/// The binary where every user may run it, and a directory that every user may read.
-fn public() -> Result<(Dir, std::path::PathBuf), String> {
-    root()?;
-    let dir = Dir::under(&std::env::temp_dir())?;
-    helper("chmod", &["755", &dir.path().to_string_lossy()])?;
-    let binary = dir.join("fiord");
-    fs::copy(env!("CARGO_BIN_EXE_fiord"), &binary).map_err(|error| error.to_string())?;
-    Ok((dir, binary))
 }
 
 /// Whether it stays while other tests create and remove devices.
@@ -193,7 +184,7 @@ fn a_chain_from_an_overlay_leads_to_its_upper_layer() {
 
 #[test]
 fn an_ordinary_user_sees_the_same_as_root() {
-    let (dir, binary) = need!(public());
+    let (dir, binary) = need!(public(&std::env::temp_dir()));
     let device = LoopDevice::new(&dir, 1 << 20);
     let at = device.as_ref().map_or(".", |device| &device.path);
     let both = |arguments: &[&str]| {

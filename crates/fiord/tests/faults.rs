@@ -10,6 +10,7 @@ use std::path::Path;
 use fiord_testing::{need, skipped};
 use serde_json::Value;
 
+use crate::common::study::program_in;
 use crate::common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, root, run, start, until_moved};
 
 const ENOENT: i64 = 2;
@@ -241,8 +242,7 @@ fn targets_whose_names_vanish_are_used_to_the_end() {
 fn as_nobody(dir: &Dir, line: &str) -> Result<Ran, String> {
     let mut command = fiord(dir.path(), line);
     if root().is_ok() {
-        let own = dir.join("fiord");
-        fs::copy(env!("CARGO_BIN_EXE_fiord"), &own).map_err(|error| error.to_string())?;
+        let own = program_in(dir)?;
         helper("setpriv", &["--reuid=65534", "--regid=65534", "--clear-groups", "true"])?;
         let binary = own.to_string_lossy().into_owned();
         helper("setpriv", &["--reuid=65534", "--regid=65534", "--clear-groups", &binary, "--version"])?;

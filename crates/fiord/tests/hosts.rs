@@ -27,8 +27,12 @@ fn reports_that_were_left_are_listed_as_json_and_a_damaged_one_is_lost() {
     let document = collect("--collect --json").assert_success().json();
     assert_documented(&document, "hosts-collect");
     assert_eq!(document["hosts"][0]["run"], "1700000000000-12");
-    collect("--collect=1700000000000-12").assert_status(1).assert_prints(&["a: lost", "its report is damaged"]);
-    collect("--collect=1700000000000-1").assert_status(1).assert_prints(&["a: missing", "no report of the run"]);
+    collect("--collect=1700000000000-12")
+        .assert_status(1)
+        .assert_prints(&["a: lost", "its report is damaged"]);
+    collect("--collect=1700000000000-1")
+        .assert_status(1)
+        .assert_prints(&["a: missing", "no report of the run"]);
     assert!(dir.join("state/fiord/spool/1700000000000-12-a").exists());
 }
 

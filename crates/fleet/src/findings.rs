@@ -92,7 +92,7 @@ fn window(fleet: &FleetReport) -> Vec<Finding> {
     let Some(window) = &fleet.window else {
         let silent = counted.iter().copied().filter(|run| crate::window::Series::of(run).is_none());
         let sentence = format!("when {} ran is not known, so that no common window is", names(silent));
-        let remedy = "use one version of fiord on all hosts";
+        let remedy = "use one version of fiord on all hosts, or repeat the run if its controller was lost";
         return vec![Finding::new(Code::ClockUnsure, Subject::Run, sentence, remedy)];
     };
     let seconds = |ns: u64| ns as f64 / 1e9;

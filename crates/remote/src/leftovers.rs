@@ -383,7 +383,9 @@ mod tests {
     #[test]
     fn reports_are_listed_and_those_of_a_run_are_read() {
         let home = Home::new("collect");
-        for name in ["17-12-a", "17-12-b_lab", "17-12-c.tmp", "17-120-a", "check-12-a-b", "notes", "17-12-a b"] {
+        for name in
+            ["17-12-a", "17-12-b_lab", "17-12-c.tmp", "17-120-a", "check-12-a-b", "notes", "17-12-a b"]
+        {
             home.write(&format!("spool/{name}"), name);
         }
         let names = |run: Option<&str>| -> Vec<String> {

@@ -22,7 +22,8 @@ pub(crate) fn file_name(run: &str) -> String {
 /// Those of the file system, or there is no state directory.
 #[allow(clippy::disallowed_methods, reason = "a file of the state directory, made anew")]
 pub(crate) fn keep(run: &str, report: &[u8]) -> io::Result<PathBuf> {
-    let path = state_path(|name| std::env::var_os(name), NAME).map(|directory| directory.join(file_name(run)));
+    let path =
+        state_path(|name| std::env::var_os(name), NAME).map(|directory| directory.join(file_name(run)));
     let path = path.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;

@@ -18,7 +18,7 @@ pub use agent::{Agent, AgentAction, AgentEvent};
 pub use controller::{Controller, ControllerAction, ControllerSettings};
 pub use frame::{FrameError, Inbox, PREFACE};
 pub use message::{
-    Cleaned, Collected, End, Hello, Kept, LeftReport, Log, LogPiece, Logs, Message, Prepare, Progress, Sent, StudyCommand, StudyReport,
-    Told,
+    Cleaned, Collected, End, Hello, Kept, LeftReport, Log, LogPiece, Logs, Message, Prepare, Progress, Sent,
+    StudyCommand, StudyReport, Told,
 };
 pub use section::Sections;

@@ -7,8 +7,8 @@ mod collect;
 use std::process::ExitCode;
 
 use fiord_fleet::{Fate, Host};
-use fiord_remote::leftovers::{self, Task};
 use fiord_remote::Finished;
+use fiord_remote::leftovers::{self, Task};
 use fiord_report::json::Writer;
 use fiord_report::path::visible_lines;
 use fiord_report::table::{Cell, Column, Table};

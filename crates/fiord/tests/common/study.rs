@@ -31,9 +31,16 @@ pub fn public(parent: &Path) -> Result<(Dir, PathBuf), String> {
     root()?;
     let dir = Dir::under(parent)?;
     helper("chmod", &["777", &dir.path().to_string_lossy()])?;
-    let binary = dir.join("fiord");
-    fs::copy(env!("CARGO_BIN_EXE_fiord"), &binary).map_err(|error| error.to_string())?;
+    let binary = program_in(&dir)?;
     Ok((dir, binary))
+}
+
+/// A copy of the program. Another process writes it: a child of this one, started meanwhile by another test, would have it
+/// open for writing as well, and no program is executed that anybody writes (`ETXTBSY`).
+pub fn program_in(dir: &Dir) -> Result<PathBuf, String> {
+    let copy = dir.join("fiord");
+    helper("cp", &[env!("CARGO_BIN_EXE_fiord"), &copy.to_string_lossy()])?;
+    Ok(copy)
 }
 
 /// Runs the public binary as an unprivileged user.

@@ -55,7 +55,13 @@ fn list(hosts: &[Host], answers: &[Answer<Collected>], is_json: bool) -> Result<
     for (host, answer) in hosts.iter().zip(answers) {
         let mut row = |report: [Cell; 3], problem: Option<&str>| {
             let [run, named, bytes] = report;
-            table.rows.push(vec![Cell::text(Some(host.name.clone())), run, named, bytes, Cell::text(problem)]);
+            table.rows.push(vec![
+                Cell::text(Some(host.name.clone())),
+                run,
+                named,
+                bytes,
+                Cell::text(problem),
+            ]);
         };
         let (reports, problem) = match answer {
             Ok(collected) => (&collected.reports[..], collected.problem.as_deref()),
@@ -70,7 +76,8 @@ fn list(hosts: &[Host], answers: &[Answer<Collected>], is_json: bool) -> Result<
             row([Cell::None, Cell::None, Cell::None], problem);
         }
     }
-    let page = if is_json { Writer::document(|json| table.write_json(json, "hosts")) } else { table.text(WIDTH) };
+    let page =
+        if is_json { Writer::document(|json| table.write_json(json, "hosts")) } else { table.text(WIDTH) };
     arguments::print_text(&page)?;
     Ok(status)
 }
