@@ -42,6 +42,16 @@ enum SizeDistribution {
     Split(Vec<(u64, u64)>),
 }
 
+/// How often a size that is not 0 goes into a length.
+#[inline]
+pub(crate) fn quotient(length_bytes: u64, size_bytes: u64) -> u64 {
+    // A division costs as much as a draw, and most sizes are a power of two.
+    match size_bytes.is_power_of_two() {
+        true => length_bytes >> size_bytes.trailing_zeros(),
+        false => length_bytes / size_bytes,
+    }
+}
+
 impl Sizes {
     pub(crate) fn new(access: &Access) -> Sizes {
         let distributions = [0, 1, 2]

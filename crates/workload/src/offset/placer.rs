@@ -13,7 +13,7 @@ use super::region::{ByteRange, FileRegion};
 use super::spread::{RankTables, Spread};
 use super::strided::FileZones;
 use crate::error::WorkloadError;
-use crate::size::Sizes;
+use crate::size::{Sizes, quotient};
 use crate::substream::Substream;
 
 /// How the next operation finds its offset.
@@ -340,18 +340,8 @@ fn mapped_place(
         return None;
     }
     let length_bytes = sizes.draw(direction, true, map_bytes);
-    let run = map.take(random.below(map.blocks()), blocks_of(length_bytes, block_bytes))?;
+    let run = map.take(random.below(map.blocks()), quotient(length_bytes + (block_bytes - 1), block_bytes))?;
     Some((run.first * block_bytes, length_bytes.min(run.count * block_bytes)))
-}
-
-/// How many blocks hold a length.
-#[inline]
-fn blocks_of(length_bytes: u64, block_bytes: u64) -> u64 {
-    // A division costs as much as a draw, and most blocks are a power of two.
-    match block_bytes.is_power_of_two() {
-        true => (length_bytes + (block_bytes - 1)) >> block_bytes.trailing_zeros(),
-        false => length_bytes.div_ceil(block_bytes),
-    }
 }
 
 /// A place of an order that draws each anew.

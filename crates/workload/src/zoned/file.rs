@@ -118,8 +118,10 @@ impl ZonedFile {
     pub(super) fn holds(&self, zone: usize, offset_bytes: u64, block_bytes: u64) -> bool {
         self.table.holds(zone, offset_bytes) && {
             let layout = self.table.layout(zone);
-            let block = (offset_bytes - layout.start_bytes) / block_bytes;
-            (block + 1) * block_bytes <= layout.capacity_bytes
+            let within_bytes = offset_bytes - layout.start_bytes;
+            // A block that would fit from there on fits from its own start, before that, and needs no division.
+            within_bytes + block_bytes <= layout.capacity_bytes
+                || (within_bytes / block_bytes + 1) * block_bytes <= layout.capacity_bytes
         }
     }
 

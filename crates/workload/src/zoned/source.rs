@@ -19,7 +19,7 @@ use crate::barrier::BarrierCounter;
 use crate::direction::Directions;
 use crate::error::WorkloadError;
 use crate::files::{Service, Turn};
-use crate::offset::placer::{NextOffset, Placer};
+use crate::offset::placer::Placer;
 use crate::passes::Passes;
 use crate::size::Sizes;
 use crate::source::{OperationSource, Supply};
@@ -41,6 +41,8 @@ pub struct ZonedSource {
     align_bytes: [u64; 3],
     directions: Directions,
     sizes: Sizes,
+    /// A zone with less room than this is full.
+    least_room_bytes: u64,
     /// Where random I/O would go without zones.
     placer: Placer,
     random: Random,
@@ -102,6 +104,10 @@ impl ZonedSource {
             service: Service::new(access.service, files.list.len(), files.open_at_once, access.seed),
             barriers: BarrierCounter::new(access.barriers, files.list.len()),
             files: file_list,
+            least_room_bytes: match zoned.writes_remainder {
+                true => 1,
+                false => sizes.min(Direction::Write, access.random),
+            },
             sizes,
             request: None,
             writes_after_trims: access.pattern == Pattern::TrimThenWrite,
@@ -403,7 +409,7 @@ impl ZonedSource {
     /// Whether the shortest block does not fit into a zone any longer.
     fn is_full(&self, file: usize, zone: usize) -> bool {
         let table = &self.files[file].table;
-        self.room_bytes(table, zone) < self.least_room_bytes()
+        self.room_bytes(table, zone) < self.least_room_bytes
     }
 
     /// Bytes of a zone that are left to write: appends need not wait for those in flight.
@@ -507,24 +513,16 @@ impl ZonedSource {
         if let ClaimOutcome::At(offset_bytes) = claim {
             let ZoneLayout { start_bytes, capacity_bytes, .. } = one.table.layout(zone);
             // Most claims leave room.
-            if start_bytes + capacity_bytes < offset_bytes + length_bytes + self.least_room_bytes() {
+            if start_bytes + capacity_bytes < offset_bytes + length_bytes + self.least_room_bytes {
                 self.close_if_full(file, zone)?;
             }
         }
         Ok(claim)
     }
 
-    /// A zone with less room than this is full.
-    fn least_room_bytes(&self) -> u64 {
-        match self.zoned.writes_remainder {
-            true => 1,
-            false => self.sizes.min(Direction::Write, self.is_random),
-        }
-    }
-
     fn close_if_full(&self, file: usize, zone: usize) -> Result<(), Errno> {
         let one = &self.files[file];
-        one.table.close_if_full(zone, self.least_room_bytes(), one.device.as_deref())
+        one.table.close_if_full(zone, self.least_room_bytes, one.device.as_deref())
     }
 
     /// The write that was claimed.
@@ -654,7 +652,7 @@ impl ZonedSource {
         if self.files[file].count() == 0 {
             return None;
         }
-        let place = self.placer.place(file, direction, NextOffset::Random)?;
+        let place = self.placer.random_place(file, direction)?;
         let one = &self.files[file];
         // The job's range may begin and end within zones; it does not use those.
         match one.table.zone_of(place.offset_bytes) {

@@ -10,6 +10,7 @@ use fiord_errno::Errno;
 use fiord_stats::Capped;
 
 use super::waiters::ZoneWaiters;
+use crate::size::quotient;
 
 /// Somebody has the zone alone: a write or a reset is in flight.
 const BUSY: u64 = 1 << 63;
@@ -177,7 +178,7 @@ impl ZoneTable {
     #[inline]
     pub(crate) fn zone_of(&self, offset_bytes: u64) -> usize {
         // Where it is if all zones are as long as the first; a search finds it otherwise.
-        let guess = usize::capped((offset_bytes - self.first_bytes.min(offset_bytes)) / self.usual_bytes);
+        let guess = usize::capped(quotient(offset_bytes - self.first_bytes.min(offset_bytes), self.usual_bytes));
         if self.holds(guess, offset_bytes) { guess } else { self.search(offset_bytes) }
     }
 
