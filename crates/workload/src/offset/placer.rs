@@ -340,7 +340,8 @@ fn mapped_place(
         return None;
     }
     let length_bytes = sizes.draw(direction, true, map_bytes);
-    let run = map.take(random.below(map.blocks()), quotient(length_bytes + (block_bytes - 1), block_bytes))?;
+    let run =
+        map.take(random.below(map.blocks()), quotient(length_bytes + (block_bytes - 1), block_bytes))?;
     Some((run.first * block_bytes, length_bytes.min(run.count * block_bytes)))
 }
 

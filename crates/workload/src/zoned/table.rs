@@ -178,7 +178,8 @@ impl ZoneTable {
     #[inline]
     pub(crate) fn zone_of(&self, offset_bytes: u64) -> usize {
         // Where it is if all zones are as long as the first; a search finds it otherwise.
-        let guess = usize::capped(quotient(offset_bytes - self.first_bytes.min(offset_bytes), self.usual_bytes));
+        let guess =
+            usize::capped(quotient(offset_bytes - self.first_bytes.min(offset_bytes), self.usual_bytes));
         if self.holds(guess, offset_bytes) { guess } else { self.search(offset_bytes) }
     }
 
