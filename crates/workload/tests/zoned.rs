@@ -291,6 +291,21 @@ fn a_sequential_write_fills_each_zone_and_resets_it_in_the_next_pass() {
 }
 
 #[test]
+fn no_pass_begins_for_less_than_a_block() {
+    let block_bytes = 16 * KIB;
+    let passes = |more_bytes: u64| {
+        let case = job(WRITE, false, block_bytes).with(|case| case.limits.loop_bytes += more_bytes);
+        let whole = |zone| ZoneLayout { is_sequential: true, capacity_bytes: ZONE, ..layout(zone) };
+        let table = Table::of(ZoneTable::new((0..ZONES).map(whole).collect(), None, false));
+        let mut sources = [source(&case, &settings(), &table)];
+        run(&mut sources, 1, 1, |_| {});
+        sources[0].passes_begun()
+    };
+    let [one, same, next] = [0, block_bytes - 1, block_bytes].map(passes);
+    assert_eq!((one, next), (same, same + 1), "{one}");
+}
+
+#[test]
 fn random_writes_fill_each_zone_once_per_pass() {
     let table = Table::of(ZoneTable::new(
         (0..ZONES)
