@@ -152,6 +152,12 @@ fn emulated() -> Table {
     Table::of(ZoneTable::new(zones.collect(), None, false).counting_data())
 }
 
+/// Emulated zones that can be written to their ends.
+fn whole_zones(count: u64) -> Table {
+    let whole = |zone| ZoneLayout { is_sequential: true, capacity_bytes: ZONE, ..layout(zone) };
+    Table::of(ZoneTable::new((0..count).map(whole).collect(), None, false).counting_data())
+}
+
 fn job(pattern: Pattern, random: bool, block_bytes: u64) -> Case {
     case(pattern, random, &[ZONES * ZONE]).block(block_bytes)
 }
@@ -295,9 +301,7 @@ fn no_pass_begins_for_less_than_a_block() {
     let block_bytes = 16 * KIB;
     let passes = |more_bytes: u64| {
         let case = job(WRITE, false, block_bytes).with(|case| case.limits.loop_bytes += more_bytes);
-        let whole = |zone| ZoneLayout { is_sequential: true, capacity_bytes: ZONE, ..layout(zone) };
-        let table = Table::of(ZoneTable::new((0..ZONES).map(whole).collect(), None, false));
-        let mut sources = [source(&case, &settings(), &table)];
+        let mut sources = [source(&case, &settings(), &whole_zones(ZONES))];
         run(&mut sources, 1, 1, |_| {});
         sources[0].passes_begun()
     };
@@ -307,13 +311,7 @@ fn no_pass_begins_for_less_than_a_block() {
 
 #[test]
 fn random_writes_fill_each_zone_once_per_pass() {
-    let table = Table::of(ZoneTable::new(
-        (0..ZONES)
-            .map(|zone| ZoneLayout { is_sequential: true, capacity_bytes: ZONE, ..layout(zone) })
-            .collect(),
-        None,
-        false,
-    ));
+    let table = whole_zones(ZONES);
     let job = job(Pattern::Only(fiord_plan::Direction::Write), true, 64 * KIB);
     let mut source = source(&job, &settings(), &table);
     let mut done = Vec::new();
@@ -762,8 +760,7 @@ fn random_writes_fill_each_zone_to_its_capacity_once_in_a_pass() {
 #[test]
 fn sequential_writes_reset_zones_early() {
     let write = |zones: u64, loops: u64, reset_every: u64| {
-        let whole = |zone| ZoneLayout { is_sequential: true, capacity_bytes: ZONE, ..layout(zone) };
-        let table = Table::of(ZoneTable::new((0..zones).map(whole).collect(), None, false).counting_data());
+        let table = whole_zones(zones);
         let zoned = ZonedAccess { reset_threshold: 0.5, reset_every: Some(reset_every), ..settings() };
         let case = case(WRITE, false, &[zones * ZONE]).block(64 * KIB).with(|case| {
             case.limits.loops = loops;

@@ -2,22 +2,23 @@
 //!
 //! Invariant: nothing is run and nothing is opened there but the agent itself; `--clean` removes what agents left.
 
+mod answers;
 mod collect;
 
 use std::process::ExitCode;
 
 use fiord_fleet::{Fate, Host};
 use fiord_remote::Finished;
-use fiord_remote::leftovers::{self, Task};
+use fiord_remote::leftovers::Task;
 use fiord_report::json::Writer;
 use fiord_report::path::visible_lines;
 use fiord_report::table::{Cell, Column, Table};
 use fiord_session::run::environment;
 use fiord_wire::controller::Remote;
-use fiord_wire::{Cleaned, ControllerSettings, Prepare, Sent};
+use fiord_wire::{Cleaned, ControllerSettings, Prepare};
 
+use self::answers::{Answer, ask};
 use crate::arguments::{self, CommandError, Invocation};
-use crate::hosts::received;
 use crate::layout::WIDTH;
 use crate::reach::{self, Reach};
 use crate::status;
@@ -83,27 +84,6 @@ impl Invocation for Options {
             None => status::FAILED,
         }))
     }
-}
-
-/// What a host answered. The error: why it was not reached, or what stopped it there.
-type Answer<T> = Result<T, String>;
-
-/// What these hosts answer about what agents left there, and the status if a signal ended it.
-fn ask<T: Sent>(
-    hosts: &[Host],
-    reach: &Reach,
-    task: &Task,
-) -> Result<(Vec<Answer<T>>, Option<u8>), CommandError> {
-    // A host that is not reached does not keep the others from it.
-    let settings = ControllerSettings { allow_missing: hosts.len(), ..ControllerSettings::default() };
-    let job = reach.job(hosts, settings, |host| leftovers::request(&host.name, task))?;
-    let finished = fiord_remote::run(job, &mut |_, _| {});
-    let answer = |remote| {
-        let (fate, answer) = received(remote, T::decode);
-        answer.ok_or_else(|| fate.cause().unwrap_or("it was stopped").trim_end().to_string())
-    };
-    let answers = finished.controller.remotes().iter().map(answer).collect();
-    Ok((answers, finished.signal.map(status::of_signal)))
 }
 
 /// What was removed of each host.

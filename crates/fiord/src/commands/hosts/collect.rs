@@ -13,7 +13,7 @@ use fiord_report::{Format, TerseVersion};
 use fiord_wire::agent::digest;
 use fiord_wire::{Collected, Kept, Sent, StudyReport};
 
-use super::{Answer, ask};
+use super::answers::{Answer, ask};
 use crate::arguments::{self, CommandError, Form};
 use crate::hosts::lines_of_fates;
 use crate::layout::WIDTH;
