@@ -146,16 +146,10 @@ fn device(open_max: Option<u32>) -> (Arc<Mutex<Model>>, Table) {
     (model.clone(), Table { zones: Arc::new(table), model: Some(model) })
 }
 
-fn emulated() -> Table {
-    let zones =
-        (0..ZONES).map(|zone| ZoneLayout { is_sequential: true, capacity_bytes: CAPACITY, ..layout(zone) });
+/// Emulated zones.
+fn emulated(count: u64, capacity_bytes: u64) -> Table {
+    let zones = (0..count).map(|zone| ZoneLayout { is_sequential: true, capacity_bytes, ..layout(zone) });
     Table::of(ZoneTable::new(zones.collect(), None, false).counting_data())
-}
-
-/// Emulated zones that can be written to their ends.
-fn whole_zones(count: u64) -> Table {
-    let whole = |zone| ZoneLayout { is_sequential: true, capacity_bytes: ZONE, ..layout(zone) };
-    Table::of(ZoneTable::new((0..count).map(whole).collect(), None, false).counting_data())
 }
 
 fn job(pattern: Pattern, random: bool, block_bytes: u64) -> Case {
@@ -282,7 +276,7 @@ proptest! {
 
 #[test]
 fn a_sequential_write_fills_each_zone_and_resets_it_in_the_next_pass() {
-    let table = emulated();
+    let table = emulated(ZONES, CAPACITY);
     let twice = job(Pattern::Only(fiord_plan::Direction::Write), false, 64 * KIB).with(|case| {
         case.limits.loops = 2;
     });
@@ -301,7 +295,7 @@ fn no_pass_begins_for_less_than_a_block() {
     let block_bytes = 16 * KIB;
     let passes = |more_bytes: u64| {
         let case = job(WRITE, false, block_bytes).with(|case| case.limits.loop_bytes += more_bytes);
-        let mut sources = [source(&case, &settings(), &whole_zones(ZONES))];
+        let mut sources = [source(&case, &settings(), &emulated(ZONES, ZONE))];
         run(&mut sources, 1, 1, |_| {});
         sources[0].passes_begun()
     };
@@ -311,7 +305,7 @@ fn no_pass_begins_for_less_than_a_block() {
 
 #[test]
 fn random_writes_fill_each_zone_once_per_pass() {
-    let table = whole_zones(ZONES);
+    let table = emulated(ZONES, ZONE);
     let job = job(Pattern::Only(fiord_plan::Direction::Write), true, 64 * KIB);
     let mut source = source(&job, &settings(), &table);
     let mut done = Vec::new();
@@ -323,7 +317,7 @@ fn random_writes_fill_each_zone_once_per_pass() {
 
 #[test]
 fn zones_are_left_out_between_those_that_are_written() {
-    let table = emulated();
+    let table = emulated(ZONES, CAPACITY);
     // A device's own zones are as long as they are, whatever the job says.
     for skip in [ZoneSkip::Zones(1), ZoneSkip::Bytes(ZONE)] {
         let zoned = ZonedAccess { skip, ..settings() };
@@ -506,7 +500,7 @@ fn a_zone_that_was_trimmed_is_written_to_its_capacity_by_trimwrite() {
 // divergence: trims of emulated zones
 #[test]
 fn what_is_in_an_emulated_zone_is_discarded_and_the_zone_is_empty_then() {
-    let table = emulated();
+    let table = emulated(ZONES, CAPACITY);
     let writes = job(Pattern::Only(fiord_plan::Direction::Write), false, 64 * KIB);
     run(&mut [source(&writes, &settings(), &table)], 1, 1, |_| {});
     let trims = job(Pattern::Only(fiord_plan::Direction::Trim), true, ZONE);
@@ -739,7 +733,7 @@ fn offsets(ops: &[Op]) -> Vec<u64> {
 #[test]
 fn random_writes_fill_each_zone_to_its_capacity_once_in_a_pass() {
     for (loops, has_map) in [(1, true), (2, true), (1, false)] {
-        let table = emulated();
+        let table = emulated(ZONES, CAPACITY);
         let job = job(WRITE, true, 16 * KIB).with(|case| {
             case.limits.loops = loops;
             case.access.full_coverage = has_map;
@@ -760,7 +754,7 @@ fn random_writes_fill_each_zone_to_its_capacity_once_in_a_pass() {
 #[test]
 fn sequential_writes_reset_zones_early() {
     let write = |zones: u64, loops: u64, reset_every: u64| {
-        let table = whole_zones(zones);
+        let table = emulated(zones, ZONE);
         let zoned = ZonedAccess { reset_threshold: 0.5, reset_every: Some(reset_every), ..settings() };
         let case = case(WRITE, false, &[zones * ZONE]).block(64 * KIB).with(|case| {
             case.limits.loops = loops;
@@ -782,7 +776,7 @@ fn reads_beyond_the_pointer_reach_the_end_of_each_zone() {
     let zoned = ZonedAccess { reads_beyond_pointer: true, ..settings() };
     for random in [false, true] {
         let job = job(Pattern::Only(fiord_plan::Direction::Read), random, 64 * KIB);
-        let done = run(&mut [source(&job, &zoned, &emulated())], 1, 1, |_| {}).remove(0);
+        let done = run(&mut [source(&job, &zoned, &emulated(ZONES, CAPACITY))], 1, 1, |_| {}).remove(0);
         let places: std::collections::BTreeSet<u64> = offsets(&done).into_iter().collect();
         assert_eq!(places.len() as u64, ZONES * ZONE / (64 * KIB), "random: {random}");
     }
@@ -795,7 +789,7 @@ fn sequential_reads_begin_inside_a_zone() {
         case.files.list[0].offset_bytes = 128 * KIB;
         case.files.list[0].length_bytes = 3 * ZONE;
     });
-    let done = run(&mut [source(&job, &zoned, &emulated())], 1, 1, |_| {}).remove(0);
+    let done = run(&mut [source(&job, &zoned, &emulated(ZONES, CAPACITY))], 1, 1, |_| {}).remove(0);
     let blocks: Vec<u64> = done.iter().map(|op| op.offset_bytes / (64 * KIB)).collect();
     assert_eq!(blocks, (2..12).collect::<Vec<u64>>(), "the last zone is not whole");
 }
