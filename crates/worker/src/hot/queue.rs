@@ -4,7 +4,6 @@
 
 use fiord_engine::contract::{Completion, Slot};
 use fiord_plan::Op;
-use fiord_stats::Capped;
 
 use super::places::Places;
 
@@ -40,6 +39,16 @@ pub(super) struct SlotQueue<'arena> {
     unmeasured: u32,
 }
 
+/// A number of slots.
+#[inline]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "a queue has fewer than 2^32, and a comparison costs an I/O two instructions"
+)]
+pub(super) fn slots(count: usize) -> u32 {
+    count as u32
+}
+
 impl<'arena> SlotQueue<'arena> {
     pub(super) fn new(free: Vec<Slot<'arena>>) -> SlotQueue<'arena> {
         let depth = free.len();
@@ -48,7 +57,7 @@ impl<'arena> SlotQueue<'arena> {
             done: Vec::with_capacity(depth),
             in_flight: 0,
             unseen: 0,
-            depth: u32::capped(depth),
+            depth: slots(depth),
             parked: Vec::with_capacity(depth),
             flights: vec![None; depth].into_boxed_slice(),
             places: Places::new(depth),
@@ -88,7 +97,7 @@ impl<'arena> SlotQueue<'arena> {
     pub(super) fn measured_done(&self, done: &[Completion<'arena>]) -> u32 {
         let is_measured =
             |completion: &&Completion<'arena>| self.flight(&completion.slot).op.purpose.rules().is_measured;
-        u32::capped(done.iter().filter(is_measured).count())
+        slots(done.iter().filter(is_measured).count())
     }
 
     /// Records that the rest of a short transfer was queued.
@@ -102,7 +111,7 @@ impl<'arena> SlotQueue<'arena> {
     /// Operations queued since the last submission.
     #[inline]
     pub(super) fn queued(&self) -> u32 {
-        u32::capped(self.queued.len())
+        slots(self.queued.len())
     }
 
     /// Stamps the queued operations as submitted at `issue_ns`; returns how many operations began with them.
@@ -138,10 +147,10 @@ impl<'arena> SlotQueue<'arena> {
     /// Lets at most `depth` be in flight from now on, when nothing is.
     pub(super) fn set_depth(&mut self, depth: u32) {
         self.free.append(&mut self.parked);
-        while u32::capped(self.free.len()) > depth.max(1) {
+        while slots(self.free.len()) > depth.max(1) {
             self.parked.extend(self.free.pop());
         }
-        (self.depth, self.unseen) = (u32::capped(self.free.len()), 0);
+        (self.depth, self.unseen) = (slots(self.free.len()), 0);
     }
 
     /// The queue depth by fio's count after operations have begun: it has processed as many completions as were needed

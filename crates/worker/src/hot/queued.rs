@@ -13,13 +13,12 @@ use std::io;
 
 use fiord_engine::contract::{Completion, Outcome, QueuedEngine, Slot, Wait};
 use fiord_plan::{Action, Depth, Op};
-use fiord_stats::Capped;
 use fiord_sys::clock::Clock;
 use fiord_sys::errno::Errno;
 
 use super::end::End;
 use super::errors::{ErrorDecision, ErrorHandler};
-use super::queue::{Flight, SlotQueue};
+use super::queue::{Flight, SlotQueue, slots};
 use super::stamps::Stamps;
 use super::wake::WaitStep;
 use super::work::{Refilled, Work, limiter_ns};
@@ -319,8 +318,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         let mut done = std::mem::take(&mut self.queue.done);
         let reaped = self.engine.reap(min, max, wait, &mut done);
         let end_ns = self.clock.now_ns();
-        let taken =
-            if self.work.is_observed() { self.queue.measured_done(&done) } else { u32::capped(done.len()) };
+        let taken = if self.work.is_observed() { self.queue.measured_done(&done) } else { slots(done.len()) };
         self.count_taken(taken);
         // Completions reaped together with the one that ends the worker count too.
         let mut completed = reaped.map_err(|error| self.not_reaped(&error));
