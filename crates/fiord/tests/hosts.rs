@@ -33,7 +33,13 @@ fn reports_that_were_left_are_listed_as_json_and_a_damaged_one_is_lost() {
     collect("--collect=1700000000000-1")
         .assert_status(1)
         .assert_prints(&["a: missing", "no report of the run"]);
-    assert!(dir.join("state/fiord/spool/1700000000000-12-a").exists());
+    let left = dir.join("state/fiord/spool/1700000000000-12-a");
+    assert!(left.exists());
+    std::fs::remove_file(left).unwrap();
+    assert_eq!(
+        collect("--collect").assert_success().stdout,
+        "no host has a report of a run whose controller was lost\n"
+    );
 }
 
 #[test]

@@ -257,12 +257,12 @@ mod tests {
         reasons(&users.on_device(Path::new("/no/such"), number(minor), &mut vec![known]))
     }
 
-    /// A machine with `/dev/loop90` over a file, and `/dev/loop91` over it as well.
+    /// A machine with `/dev/loop9990` over a file, and `/dev/loop9991` over it as well: numbers that no device of this machine has.
     fn over_one_file(dir: &TempDir) -> MadeUp {
         let file = dir.path.join("image");
         std::fs::write(&file, b"image").unwrap();
         let machine = MadeUp::new();
-        for (name, at) in [("loop90", "200:90"), ("loop91", "200:91")] {
+        for (name, at) in [("loop9990", "200:90"), ("loop9991", "200:91")] {
             machine.disk(name, at, 8).attributes(name, &[("loop/backing_file", file.to_str().unwrap())]);
         }
         machine
@@ -282,7 +282,7 @@ mod tests {
             assert_eq!(free.on(name, &found), [], "a loop device that nobody uses is nobody's");
             assert_eq!(
                 reasons(&users.on(name, &found)),
-                ["it backs /dev/loop90, and /dev/loop90 is mounted at /mnt"]
+                ["it backs /dev/loop9990, and /dev/loop9990 is mounted at /mnt"]
             );
         }
         assert_eq!(users.files().first().map(|used| used.0), Some(stat::stat(&file).unwrap().identity()));
@@ -294,10 +294,10 @@ mod tests {
         let dir = TempDir::new("users-loop");
         let machine = over_one_file(&dir);
         let users = Users::of(machine.system(&[mount("200:90", "/mnt", "ext4", "/dev/none")]));
-        assert_eq!(of_device(&users, 90), ["/dev/loop90 is mounted at /mnt"]);
+        assert_eq!(of_device(&users, 90), ["/dev/loop9990 is mounted at /mnt"]);
         let file = dir.path.join("image");
         let expected = format!(
-            "it is backed by {}, and it backs /dev/loop90, and /dev/loop90 is mounted at /mnt",
+            "it is backed by {}, and it backs /dev/loop9990, and /dev/loop9990 is mounted at /mnt",
             file.display()
         );
         assert_eq!(of_device(&users, 91), [expected]);
@@ -320,10 +320,10 @@ mod tests {
     fn devices_made_of_each_other_come_to_an_end() {
         let dir = TempDir::new("users-ring");
         let machine = over_one_file(&dir);
-        machine.disk("dm-0", "200:1", 8).member("dm-0", "loop90");
+        machine.disk("dm-0", "200:1", 8).member("dm-0", "loop9990");
         let users = Users::of(machine.system(&[]));
-        assert_eq!(of_device(&users, 90), ["/dev/loop90 is a part of dm-0"]);
-        let expected = ["it is backed by", "it backs /dev/loop90, and", "/dev/loop90 is a part of dm-0"]
+        assert_eq!(of_device(&users, 90), ["/dev/loop9990 is a part of dm-0"]);
+        let expected = ["it is backed by", "it backs /dev/loop9990, and", "/dev/loop9990 is a part of dm-0"]
             .map(str::to_owned);
         let reasons = of_device(&users, 91);
         assert!(reasons.len() == 1 && expected.iter().all(|part| reasons[0].contains(part)), "{reasons:?}");

@@ -76,8 +76,13 @@ fn list(hosts: &[Host], answers: &[Answer<Collected>], is_json: bool) -> Result<
             row([Cell::None, Cell::None, Cell::None], problem);
         }
     }
-    let page =
-        if is_json { Writer::document(|json| table.write_json(json, "hosts")) } else { table.text(WIDTH) };
+    let page = match is_json {
+        true => Writer::document(|json| table.write_json(json, "hosts")),
+        false if table.rows.is_empty() => {
+            "no host has a report of a run whose controller was lost\n".to_string()
+        }
+        false => table.text(WIDTH),
+    };
     arguments::print_text(&page)?;
     Ok(status)
 }
