@@ -54,12 +54,7 @@ fn conditions_are_on_all_hosts_as_one_or_on_how_they_differ() {
 fn a_run_is_in_the_history_with_the_run_of_each_host() {
     needs!("sh" of "dash");
     let fleet = Fleet::new(&["a", "b"]).unwrap();
-    let fiord = |words: &str| {
-        let mut command = Command::new(fleet.fiord());
-        command.args(words.split_whitespace());
-        fleet.placed(&mut command);
-        command.output().unwrap()
-    };
+    let fiord = |words: &str| fleet.local(words).output().unwrap();
     let hosts = fleet.directory.join("hosts").display().to_string();
     let ran = fiord(&format!("{JOB} --hosts={hosts} --tag=before"));
     assert_eq!((ran.status.code(), text(&ran.stderr)), (Some(0), String::new()));
@@ -135,12 +130,7 @@ fn a_target_that_two_hosts_would_write_is_refused_unless_it_is_meant() {
 fn hosts_that_take_turns_in_three_rounds_have_medians_and_repeats_to_compare() {
     needs!("sh" of "dash");
     let fleet = Fleet::new(&["a", "b"]).unwrap();
-    let fiord = |words: &str| {
-        let mut command = Command::new(fleet.fiord());
-        command.args(words.split_whitespace());
-        fleet.placed(&mut command);
-        command.output().unwrap()
-    };
+    let fiord = |words: &str| fleet.local(words).output().unwrap();
     let file = "[job]\nioengine=null\nrw=randread\nsize=64m\nexec_prerun=echo $hostname >>turns\n";
     fleet.directory.write("j.fio", file).unwrap();
     let hosts = fleet.directory.join("hosts").display().to_string();
@@ -254,13 +244,9 @@ fn what_agents_left_is_removed_and_nothing_while_one_works() {
     needs!("sh" of "dash");
     let fleet = Fleet::new(&["a", "b"]).unwrap();
     let hosts = fleet.directory.join("hosts").display().to_string();
+    // Where no file is called hosts, which would be a job file.
     let on_hosts = |words: &str| {
-        let mut command = Command::new(fleet.fiord());
-        command.args(["hosts", &hosts, "--via={agent}"]).args(words.split_whitespace());
-        fleet.placed(&mut command);
-        // Where no file is called hosts, which would be a job file.
-        command.current_dir("/");
-        command.output().unwrap()
+        fleet.local(&format!("hosts {hosts} --via={{agent}} {words}")).current_dir("/").output().unwrap()
     };
     let clean = |words: &str| on_hosts(&format!("--clean {words}"));
     let mut child = fleet.start(LONG, 2).unwrap();

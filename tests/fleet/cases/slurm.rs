@@ -133,11 +133,8 @@ fn without_an_allocation_nothing_is_run() {
     needs!("sh" of "dash");
     let fleet = Fleet::new(&["a"]).unwrap();
     for words in [JOB, "quick --via=slurm", "hosts --via=slurm"] {
-        let mut command = Command::new(fleet.fiord());
-        command.args(words.split_whitespace()).env_remove("SLURM_JOB_NODELIST");
-        fleet.placed(&mut command);
-        command.current_dir("/");
-        let output = command.output().unwrap();
+        let mut command = fleet.local(words);
+        let output = command.env_remove("SLURM_JOB_NODELIST").current_dir("/").output().unwrap();
         let said = text(&output.stderr);
         assert!(output.status.code() == Some(1) && said.contains("SLURM_JOB_NODELIST"), "{words}: {said}");
     }

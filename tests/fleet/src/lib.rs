@@ -60,6 +60,14 @@ impl Fleet {
         self.command(words).output().map_err(|error| error.to_string())
     }
 
+    /// fiord with this command line alone.
+    pub fn local(&self, words: &str) -> Command {
+        let mut command = Command::new(self.fiord());
+        command.args(words.split_whitespace());
+        self.placed(&mut command);
+        command
+    }
+
     /// Starts it, and waits until so many agents run jobs.
     ///
     /// # Errors
