@@ -28,12 +28,6 @@ impl<'arena> BoxedSync<'arena> {
     }
 }
 
-impl fmt::Debug for BoxedSync<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BoxedSync").finish_non_exhaustive()
-    }
-}
-
 impl<'arena> SyncEngine<'arena> for BoxedSync<'arena> {
     fn execute(&mut self, op: Op, slot: &mut Slot<'arena>) -> Outcome {
         self.0.execute(op, slot)
@@ -47,12 +41,6 @@ impl<'e, 'arena> LentSync<'e, 'arena> {
     /// This engine.
     pub fn new(engine: &'e mut (impl SyncEngine<'arena> + 'e)) -> LentSync<'e, 'arena> {
         LentSync(engine)
-    }
-}
-
-impl fmt::Debug for LentSync<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LentSync").finish_non_exhaustive()
     }
 }
 
@@ -73,12 +61,6 @@ impl<'arena> BoxedQueued<'arena> {
     }
 }
 
-impl fmt::Debug for BoxedQueued<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BoxedQueued").finish_non_exhaustive()
-    }
-}
-
 /// A queued engine on loan, of the same kind.
 pub struct LentQueued<'e, 'arena>(&'e mut (dyn Queued<'arena> + 'e));
 
@@ -86,12 +68,6 @@ impl<'e, 'arena> LentQueued<'e, 'arena> {
     /// This engine; `None` if its operations end at once, or are offloaded.
     pub fn new<E: QueuedEngine<'arena> + 'e>(engine: &'e mut E) -> Option<LentQueued<'e, 'arena>> {
         (!E::ENDS_AT_ONCE && !E::OFFLOADS).then_some(LentQueued(engine))
-    }
-}
-
-impl fmt::Debug for LentQueued<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LentQueued").finish_non_exhaustive()
     }
 }
 
@@ -144,6 +120,12 @@ impl<'arena> QueuedEngine<'arena> for LentQueued<'_, 'arena> {
 /// Hands the calls of `Engine` on to the engine behind the virtual calls.
 macro_rules! hand_on_engine_calls {
     ($behind:ty) => {
+        impl<'arena> fmt::Debug for $behind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($behind)).finish_non_exhaustive()
+            }
+        }
+
         impl<'arena> Engine<'arena> for $behind {
             fn files(&mut self) -> Option<&mut AttachedFiles> {
                 self.0.files()
