@@ -46,6 +46,8 @@ pub struct Host {
     pub role: Option<String>,
     /// Options of jobs that hold on this host, in order, with their places.
     pub settings: Vec<Setting>,
+    /// The number of the `--client` that names it, from 0; 0 without.
+    pub client: usize,
 }
 
 impl Host {
@@ -61,6 +63,7 @@ impl Host {
             agent: None,
             role: None,
             settings: Vec::new(),
+            client: 0,
         }
     }
 
@@ -89,10 +92,10 @@ impl PartialEq for Host {
     /// Settings are compared by what they set.
     fn eq(&self, other: &Host) -> bool {
         let all = |host: &Host| {
-            let Host { name, number, user, address, port, via, agent, role, settings } = host.clone();
+            let Host { name, number, user, address, port, via, agent, role, settings, client } = host.clone();
             let settings: Vec<(&'static str, Option<OsString>)> =
                 settings.into_iter().map(|setting| (setting.spec.name, setting.value)).collect();
-            (name, number, user, address, port, via, agent, role, settings)
+            (name, number, user, address, port, via, agent, role, settings, client)
         };
         all(self) == all(other)
     }
@@ -125,6 +128,32 @@ pub fn read(list: &OsStr, place: &Place, environment: &Environment<'_>) -> Resul
         }
     }
     let hosts = hosts(entries, place, &mut problems);
+    if problems.is_empty() { Ok(hosts) } else { Err(problems) }
+}
+
+/// Reads the hosts of each `--client`, as fio does: an address in any of its forms, or a file with hosts. Each text has its
+/// place.
+///
+/// # Errors
+/// All problems of the texts and of the files.
+pub fn read_clients(
+    clients: &[(&OsStr, &Place)],
+    environment: &Environment<'_>,
+) -> Result<Vec<Host>, Vec<Problem>> {
+    let (mut entries, mut problems) = (Vec::new(), Vec::new());
+    for (number, (name, place)) in clients.iter().enumerate() {
+        let first = entries.len();
+        match (environment.files)(name) {
+            Ok(text) => list::read(name, &text, environment, &mut entries, &mut problems),
+            Err(_) => match Entry::read(&String::from_utf8_lossy(name.as_bytes()), place, true) {
+                Ok(entry) => entries.push(entry),
+                Err(problem) => problems.push(problem),
+            },
+        }
+        entries[first..].iter_mut().for_each(|entry| entry.client = number);
+    }
+    let place = clients.first().map_or_else(Place::derived, |(_, place)| (*place).clone());
+    let hosts = hosts(entries, &place, &mut problems);
     if problems.is_empty() { Ok(hosts) } else { Err(problems) }
 }
 
@@ -223,5 +252,6 @@ fn host(entry: &Entry, address: &Address, name: String, number: usize) -> Host {
         agent: keys.agent,
         role: keys.role,
         settings: entry.settings.clone(),
+        client: entry.client,
     }
 }

@@ -26,6 +26,8 @@ pub struct FleetSettings {
     pub start_within_ns: Option<u64>,
     /// What hosts are put into groups by (`--group-by`): the name of one of their traits.
     pub group_by: Option<&'static str>,
+    /// Whether the hosts are servers that `--client` named: their text begins as that of fio's client.
+    pub are_clients: bool,
 }
 
 /// Hosts that have the same.

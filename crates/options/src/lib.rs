@@ -25,7 +25,7 @@ pub mod value;
 
 mod arithmetic;
 
-pub use grammar::{cli, environment, expand, lookup, masked, showcmd, write};
+pub use grammar::{cli, clients, environment, expand, lookup, masked, showcmd, write};
 pub use place::{Origin, Place};
 pub use problem::{Problem, ProblemKind, ProblemLevel, without_repeats};
 pub use resolve::{Given, Resolver, resolve_job, resolve_program};

@@ -54,6 +54,11 @@ impl Setting {
         self.value.as_deref().map(|value| self.spec.shown_value(value))
     }
 
+    /// As reports echo it: its name, and its value as programs read it.
+    pub fn echoed(&self) -> (String, String) {
+        (self.spec.name.to_string(), self.shown_value().map(crate::shown::text).unwrap_or_default())
+    }
+
     /// A setting that the user did not type.
     pub fn new(spec: &'static Spec, value: impl Into<OsString>) -> Setting {
         Setting {

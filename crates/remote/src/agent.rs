@@ -26,6 +26,7 @@ use crate::agent_study::StudyAgent;
 use crate::hello::hello;
 use crate::leftovers::{self, Task};
 use crate::link::{Command, Link, locked};
+use crate::server::Policy;
 use crate::slurm;
 
 /// Stack of the threads that carry messages, in bytes.
@@ -41,16 +42,18 @@ const FILLER: u8 = 0x7f;
 pub type CarryOut<'s> = &'s dyn Fn(&StudyCommand, &Rc<RefCell<StudyAgent>>) -> Result<(), Told>;
 
 /// Runs the agent until its controller lets it go, or is lost. `remove`: its own file was put there for this, and is removed.
+/// `policy`: what the controller may have it do, which holds from here on.
 ///
 /// # Errors
-/// Its threads cannot be started.
+/// The policy cannot be held, or its threads cannot be started.
 #[allow(clippy::disallowed_methods, reason = "the program's own file, which its controller has put there")]
-pub fn run(remove: bool, carry_out: CarryOut<'_>) -> Result<(), String> {
+pub fn run(remove: bool, policy: Policy, carry_out: CarryOut<'_>) -> Result<(), String> {
     let hello = hello();
     if remove && let Ok(own) = std::env::current_exe() {
         // If it stays, it is found and used the next time.
         let _ = std::fs::remove_file(own);
     }
+    policy.enforce()?;
     let (commands, received) = mpsc::channel();
     let (machine, first) = Agent::new(clock::monotonic_ns(), hello);
     let link = Arc::new(Link {
@@ -62,6 +65,7 @@ pub fn run(remove: bool, carry_out: CarryOut<'_>) -> Result<(), String> {
         started: Condvar::new(),
         stop: StopHandle::default(),
         run: Mutex::default(),
+        policy,
     });
     locked(&link.outbox).preface();
     link.act(first);
@@ -92,7 +96,7 @@ fn obey(link: &Arc<Link>, commands: &Rc<Receiver<Command>>, carry_out: CarryOut<
                     return;
                 }
             }
-            Command::Plan(prepare, takes_logs) => match agent_run::plan(&prepare, takes_logs) {
+            Command::Plan(prepare, takes_logs) => match agent_run::plan(&prepare, takes_logs, &link.policy) {
                 Ok((plan, facts)) => {
                     if let Some(logs) = plan.logs() {
                         link.on(AgentEvent::Tell(Message::Logs(Box::new(logs))));

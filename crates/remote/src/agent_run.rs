@@ -2,19 +2,23 @@
 //!
 //! Invariant: planned with the facts of this machine, run by the one driver of all runs.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use fiord_fleet::HostFacts;
 use fiord_host::Machine;
 use fiord_options::environment::KeywordValues;
 use fiord_options::value::Trust;
-use fiord_options::{Problem, ProblemLevel};
+use fiord_options::{Problem, ProblemLevel, Section, Setting, cli};
 use fiord_plan::Plan;
 use fiord_plan::facts::RunSettings;
+use fiord_report::path::shown;
 use fiord_session::Ending;
 use fiord_session::run::drive::{Run, drive};
 use fiord_session::run::{environment, facts};
 use fiord_sys::clock;
+use fiord_sys::errno::error_text;
 use fiord_wire::agent::AgentEvent;
 use fiord_wire::message::{Logs, Message, Prepare, Told};
 
@@ -23,6 +27,7 @@ use crate::agent_logs::{self, SentLogs};
 use crate::agent_tells::{Stages, Teller};
 use crate::keywords::{self, HostKeywords};
 use crate::link::Link;
+use crate::server::Policy;
 
 /// What can be run.
 pub(crate) struct Planned {
@@ -43,20 +48,46 @@ impl Planned {
 }
 
 /// Plans what is to be run here. `sends_logs`: the controller takes the logs.
-pub(crate) fn plan(prepare: &Prepare, sends_logs: bool) -> Result<(Planned, HostFacts), Vec<Told>> {
+pub(crate) fn plan(
+    prepare: &Prepare,
+    sends_logs: bool,
+    policy: &Policy,
+) -> Result<(Planned, HostFacts), Vec<Told>> {
+    let mut planned = plan_freely(prepare, sends_logs, policy);
+    if let Err(told) = &mut planned {
+        told.extend(policy.sentence().map(|text| Told { text, is_unsafe: false }));
+    }
+    let (planned, facts) = planned?;
+    match policy.refusals(&planned.plan) {
+        refusals if refusals.is_empty() => Ok((planned, facts)),
+        refusals => Err(refusals.into_iter().map(|text| Told { text, is_unsafe: false }).collect()),
+    }
+}
+
+fn plan_freely(
+    prepare: &Prepare,
+    sends_logs: bool,
+    policy: &Policy,
+) -> Result<(Planned, HostFacts), Vec<Told>> {
     let told = |text: String| vec![Told { text, is_unsafe: false }];
     let machine = environment::machine().map_err(told)?;
-    let mut sections = prepare.sections.read().map_err(told)?;
+    let (mut sections, waiting, global_options) = match &prepare.remote_config {
+        Some(path) => own_job_file(OsStr::from_bytes(path), &machine)?,
+        None => {
+            let sections = prepare.sections.read().map_err(told)?;
+            (sections, prepare.sections.waiting.clone(), prepare.global_options.clone())
+        }
+    };
     let keywords = keywords_of(prepare, of(&machine));
     keywords::expand(&mut sections, &keywords).map_err(|problems| of_problems(&problems, false))?;
     let settings = RunSettings {
-        readonly: prepare.is_readonly,
+        readonly: prepare.is_readonly || policy.readonly,
         max_jobs: prepare.max_jobs,
         entropy: clock::realtime_ns(),
         sends_logs,
         ..RunSettings::default()
     };
-    let planned = facts::plan(&sections, &prepare.sections.waiting, &machine, &settings);
+    let planned = facts::plan(&sections, &waiting, &machine, &settings);
     let (plan, warnings) =
         planned.map_err(|refusal| of_problems(&refusal.problems, refusal.unsafe_target))?;
     // One of many hosts: a job that cannot run there is known before any of them starts.
@@ -66,9 +97,23 @@ pub(crate) fn plan(prepare: &Prepare, sends_logs: bool) -> Result<(Planned, Host
     }
     let facts = agent_facts::of_plan(&machine, &plan);
     let trust = if prepare.has_findings { Trust::On } else { Trust::Off };
-    let global_options = prepare.global_options.clone();
     let (plan, keywords) = (Arc::new(plan), keywords.machine);
     Ok((Planned { plan, warnings, global_options, trust, keywords, sends_logs }, facts))
+}
+
+/// The sections of a job file of this host, which of them wait for all before, and its global options.
+type OwnFile = (Vec<Section>, Vec<usize>, Vec<(String, String)>);
+
+fn own_job_file(path: &OsStr, machine: &Machine) -> Result<OwnFile, Vec<Told>> {
+    let environment = environment::of(machine);
+    (environment.files)(path).map_err(|error| {
+        let text = format!("--remote-config: {}: {}", shown(path), error_text(&error));
+        vec![Told { text, is_unsafe: false }]
+    })?;
+    let parsed = cli::read(&[OsStr::new("--"), path], &environment);
+    let parsed = parsed.map_err(|problems| of_problems(&problems, false))?;
+    let global_options = parsed.globals.iter().map(Setting::echoed).collect();
+    Ok((parsed.sections, parsed.waiting, global_options))
 }
 
 /// The keywords of this host.
@@ -111,6 +156,9 @@ pub(crate) fn run(planned: &Planned, link: &Arc<Link>) -> AgentEvent {
         .errors
         .iter()
         .for_each(|line| link.on(AgentEvent::Tell(Message::Line(line.trim_end().to_string()))));
+    if let Some(rules) = link.policy.sentence().filter(|_| !outcome.errors.is_empty()) {
+        link.on(AgentEvent::Tell(Message::Line(rules)));
+    }
     let cause = outcome.errors.first().map(|line| line.trim_end().to_string());
     let status = status(outcome.ending);
     match fiord_store::encode(&outcome.report) {

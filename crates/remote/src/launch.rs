@@ -1,4 +1,4 @@
-//! How agents are started: a command that gives a stream of bytes, ssh, or Slurm.
+//! How agents are started: a command that gives a stream of bytes, ssh, Slurm, or a server.
 //!
 //! Invariant: no shell reads a host's name or a path here; what a command is made of are words.
 
@@ -16,6 +16,7 @@ use fiord_wire::agent::digest;
 
 use crate::hello::SELF;
 pub use crate::push::Push;
+use crate::server::ServerAddress;
 use crate::{slurm, ssh};
 
 /// How agents are started.
@@ -25,9 +26,14 @@ pub enum Launcher {
     Ssh(ssh::Settings),
     /// By Slurm's srun, in an allocation.
     Slurm(ssh::Settings),
+    /// By a server that listens there: this program connects to it.
+    Server,
     /// By a command, of these words: `{host}`, `{user}`, `{port}` and `{agent}` are replaced.
     Command(Vec<String>),
 }
+
+/// What `--via` says for a server.
+pub const SERVER: &str = "server";
 
 /// An agent's process, or what leads to it.
 #[derive(Debug)]
@@ -49,12 +55,14 @@ impl Launcher {
             "ssh" => Ok(Launcher::Ssh(ssh)),
             slurm::VIA if slurm::is_allocated() => Ok(Launcher::Slurm(ssh)),
             slurm::VIA => Err("slurm works in an allocation: run it by salloc or sbatch".to_string()),
-            "kube" | "server" => Err(format!(
-                "{via} is not built yet: use ssh, slurm, or a command with {{host}} and {{agent}}"
-            )),
+            SERVER => Ok(Launcher::Server),
+            "kube" => {
+                Err("kube is not built yet: use ssh, slurm, server, or a command with {host} and {agent}"
+                    .to_string())
+            }
             command if command.contains("{agent}") => Ok(Launcher::Command(words(command)?)),
             other => Err(format!(
-                "\"{other}\" is neither ssh, slurm, nor a command with {{agent}} in it, such as 'docker exec -i {{host}} {{agent}}'"
+                "\"{other}\" is neither ssh, slurm, server, nor a command with {{agent}} in it, such as 'docker exec -i {{host}} {{agent}}'"
             )),
         }
     }
@@ -70,6 +78,10 @@ impl Launcher {
         match self {
             Launcher::Ssh(settings) => ssh::command(settings, host),
             Launcher::Slurm(settings) => slurm::command(settings, host),
+            Launcher::Server => {
+                let address = ServerAddress::of_host(&host.address, host.port);
+                vec![own_path().into(), "agent".into(), format!("--connect={address}").into()]
+            }
             Launcher::Command(words) => {
                 let replaced = |word: &String| match word.as_str() {
                     "{agent}" => vec![agent.clone().into_os_string(), OsString::from("agent")],

@@ -22,6 +22,7 @@ pub mod leftovers;
 mod link;
 mod logs;
 mod push;
+pub mod server;
 pub mod slurm;
 mod spool;
 mod ssh;

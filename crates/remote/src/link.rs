@@ -12,6 +12,7 @@ use fiord_wire::Sent;
 use fiord_wire::agent::{Agent, AgentAction, AgentEvent, Outbox};
 use fiord_wire::message::{LogPiece, Prepare};
 
+use crate::server::Policy;
 use crate::spool;
 
 /// What the main thread is told to do.
@@ -34,6 +35,8 @@ pub(crate) struct Link {
     /// Ends the run.
     pub(crate) stop: StopHandle,
     pub(crate) run: Mutex<String>,
+    /// What the controller may have done here.
+    pub(crate) policy: Policy,
 }
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

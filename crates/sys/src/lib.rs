@@ -28,6 +28,7 @@ pub mod file;
 pub mod futex;
 pub mod io_group;
 pub mod ipmi;
+pub mod landlock;
 pub mod library;
 pub mod map;
 pub mod memory;

@@ -10,7 +10,7 @@ use crate::frame;
 use crate::section::Sections;
 
 /// Both ends must have the first number in common; of the second the lower one is spoken.
-pub const PROTOCOL: (u16, u16) = (1, 1);
+pub const PROTOCOL: (u16, u16) = (2, 1);
 
 /// The second number from which on a controller takes logs.
 pub const TAKES_LOGS: u16 = 1;
@@ -53,6 +53,8 @@ pub struct Prepare {
     pub finishes_when_lost: bool,
     /// A study, which is carried out there instead of sections.
     pub study: Option<StudyCommand>,
+    /// The path of a job file of the host's own, which is run instead of sections (`--remote-config`).
+    pub remote_config: Option<Vec<u8>>,
 }
 
 /// A study as its command line says it: the host that carries it out reads it, and finds its own disks.

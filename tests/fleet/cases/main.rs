@@ -1,4 +1,5 @@
-//! fiord on many hosts: `cargo x fleet`. Hosts by a command, by Debian's ssh server, and by its Slurm.
+//! fiord on many hosts: `cargo x fleet`. Hosts by a command, by Debian's ssh server, by its Slurm, and by
+//! servers of fiord's own.
 //!
 //! Invariant: a case looks for the fate of each host, the exit status, and processes and files that are left.
 
@@ -6,6 +7,7 @@
 
 mod command;
 mod logs;
+mod server;
 mod slurm;
 mod ssh;
 mod studies;

@@ -107,7 +107,7 @@ impl Fleet {
 }
 
 /// Whether a thread named `job` of a process has used processor time: one that waits for its start has used none.
-fn runs_a_job(id: u32) -> bool {
+pub fn runs_a_job(id: u32) -> bool {
     const TICKS_MIN: u64 = 3;
     let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
     let has_worked = |task: std::fs::DirEntry| {

@@ -4,9 +4,11 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 
+use fiord_remote::server::{self, Policy, Secret, ServerAddress};
 use fiord_wire::{StudyCommand, Told};
 
 use crate::arguments::{CommandError, Invocation};
@@ -23,17 +25,65 @@ pub(super) struct Options {
     /// Remove this program's own file first: it was copied for one run
     #[arg(long)]
     remove: bool,
+
+    /// Connect standard input, a socket, to the server at ADDRESS (HOST,PORT or
+    /// sock:PATH), as --client does, and run nothing here
+    #[arg(long, value_name = "ADDRESS", exclusive = true)]
+    connect: Option<String>,
+
+    /// Make a secret for servers and their clients in the new FILE
+    #[arg(long, value_name = "FILE", exclusive = true)]
+    new_secret: Option<PathBuf>,
+
+    /// Use files below DIR alone
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+
+    /// Write nothing
+    #[arg(long)]
+    readonly: bool,
+
+    /// Run no commands
+    #[arg(long)]
+    no_exec: bool,
+
+    /// Use devices with these paths alone (* and ? stand for letters)
+    #[arg(long, value_name = "PATTERN")]
+    allow_device: Vec<String>,
+
+    /// Write to no device that --allow-device does not name
+    #[arg(long)]
+    readonly_devices: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   fiord job.fio --hosts=c1,c2 --via='docker exec -i {host} {agent}'
   fiord --name=a --size=1g --hosts=a,b --via={agent}   two agents, on this machine
+  fiord agent --new-secret=/etc/fiord/secret           for fiord --server
 ";
 
 impl Invocation for Options {
     fn run(self, subcommands: &Subcommands) -> Result<ExitCode, CommandError> {
-        fiord_remote::agent::run(self.remove, &|study, agent| carry_out(study, agent, subcommands))?;
+        if let Some(path) = &self.new_secret {
+            Secret::create(path)?;
+        } else if let Some(address) = &self.connect {
+            server::relay_to(&ServerAddress::read(address)?)?;
+        } else {
+            let remove = self.remove;
+            let policy = Policy {
+                root: self
+                    .root
+                    .map(std::path::absolute)
+                    .transpose()
+                    .map_err(|error| format!("--root: {error}"))?,
+                readonly: self.readonly,
+                no_exec: self.no_exec,
+                devices: self.allow_device,
+                readonly_devices: self.readonly_devices,
+            };
+            fiord_remote::agent::run(remove, policy, &|study, agent| carry_out(study, agent, subcommands))?;
+        }
         Ok(ExitCode::SUCCESS)
     }
 }

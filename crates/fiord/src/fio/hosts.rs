@@ -1,4 +1,4 @@
-//! `--hosts`: the jobs of this command line on hosts, from one start.
+//! `--hosts` and `--client`: the jobs of this command line on hosts, from one start.
 //!
 //! Invariant: nothing is planned here: sections go to the hosts as typed, with the keywords that are facts of a machine. The
 //! exit status is 0 only if every host did all it was asked for, but for those that `--allow-missing` lets be.
@@ -11,7 +11,7 @@ use fiord_options::cli::Parsed;
 use fiord_options::environment::{Environment, KeywordValues};
 use fiord_options::program::ProgramOptions;
 use fiord_options::value::{HostOrder, OnLost, Push as PushOption, Text, Trust};
-use fiord_options::{Given, Place, Problem, ProblemKind, Setting, Spec};
+use fiord_options::{Given, Place, Problem, ProblemKind, Setting, Spec, clients};
 use fiord_remote::keywords::{self, HostKeywords};
 use fiord_remote::launch::{self, Launcher};
 use fiord_remote::{Finished, Job, slurm};
@@ -38,7 +38,8 @@ pub(super) fn are_named(arguments: &[OsString]) -> bool {
         };
         words[at].starts_with('-') && known == name && only.is_none_or(|only| value == Some(only))
     };
-    (0..words.len()).any(|at| is_given(at, "hosts", None) || is_given(at, "via", Some(slurm::VIA)))
+    let is_any = |at| ["hosts", "client", "C"].iter().any(|name| is_given(at, name, None));
+    (0..words.len()).any(|at| is_any(at) || is_given(at, "via", Some(slurm::VIA)))
 }
 
 /// Without a list, the hosts of `--via=slurm` are the nodes of the allocation.
@@ -87,6 +88,29 @@ pub(super) fn of_one_machine(parsed: &Parsed) -> Vec<Problem> {
         )
     };
     options.chain(&parsed.profile).map(refusal).collect()
+}
+
+/// Options that cannot be given together, or not alone.
+pub(super) fn contradictions(options: &ProgramOptions, given: &Given<'_>) -> Vec<Problem> {
+    let is_client = options.client.is_some();
+    let wrong = |spec: &'static Spec, kind, message: &str, remedy: &str| {
+        let place = given.get(spec).map_or_else(Place::derived, |setting| setting.place.clone());
+        Problem::error(kind, place, spec, message, remedy)
+    };
+    let mut problems = Vec::new();
+    if is_client && (options.hosts.is_some() || options.via.is_some()) {
+        let (message, remedy) = ("names hosts as well", "give --client alone, or --hosts with --via=server");
+        problems.push(wrong(ProgramOptions::client, ProblemKind::Conflict, message, remedy));
+    }
+    if options.remote_config.is_some() && !is_client {
+        let (message, remedy) = ("is the job file of a server", "give --client as well");
+        problems.push(wrong(ProgramOptions::remote_config, ProblemKind::Misplaced, message, remedy));
+    }
+    if options.server.is_some() && (is_client || options.hosts.is_some()) {
+        let (message, remedy) = ("serves clients, and is none", "leave out --client and --hosts");
+        problems.push(wrong(ProgramOptions::server, ProblemKind::Conflict, message, remedy));
+    }
+    problems
 }
 
 /// What the grammars need, without the facts of this machine.
@@ -162,16 +186,25 @@ impl OnHosts<'_> {
 
     fn hosts(&self) -> Result<Vec<Host>, Vec<String>> {
         let given = Given::of(&self.parsed.program);
+        let lines = |problems: Vec<Problem>| problems.iter().map(|problem| format!("{problem}\n")).collect();
+        let clients: Vec<_> = given
+            .all(ProgramOptions::client)
+            .filter_map(|setting| Some((setting.value.as_deref()?, &setting.value_place)))
+            .collect();
+        if !clients.is_empty() {
+            return fiord_fleet::hosts::read_clients(&clients, &self.environment).map_err(lines);
+        }
         let setting = given.get(ProgramOptions::hosts).or_else(|| given.get(ProgramOptions::via));
         let (Some(list), Some(setting)) = (&self.options.hosts, setting) else { return Err(Vec::new()) };
         let place: &Place = &setting.value_place;
-        let lines = |problems: Vec<Problem>| problems.iter().map(|problem| format!("{problem}\n")).collect();
         fiord_fleet::hosts::read(&list.0, place, &self.environment).map_err(lines)
     }
 
     fn job(&self, hosts: &[Host], round: usize) -> Result<Job, String> {
         let options = self.options;
-        let via = options.via.as_ref().map_or_else(|| "ssh".to_string(), |via| shown(&via.0));
+        let parts = clients::parts(&self.parsed);
+        let without = if parts.is_empty() { "ssh" } else { launch::SERVER };
+        let via = options.via.as_ref().map_or_else(|| without.to_string(), |via| shown(&via.0));
         let sends = hosts.iter().any(|host| Launcher::sends_program(host.via.as_deref().unwrap_or(&via)));
         let push = match options.push {
             PushOption::Auto => launch::Push::Auto,
@@ -185,14 +218,22 @@ impl OnHosts<'_> {
         let of = |host: &Host| -> Result<(Host, Launcher, Prepare), String> {
             let launcher = Launcher::of(host.via.as_deref().unwrap_or(&via), ssh.clone())
                 .map_err(|why| format!("--via: {why}"))?;
-            let sections = host.sections(&self.parsed.sections);
+            let part = parts.get(host.client);
+            let mut sections = host.sections(part.map_or(&self.parsed.sections, |part| &part.sections));
+            if part.is_some() {
+                clients::name_files(&mut sections, &host.address);
+            }
+            let waiting = part.map_or(&self.parsed.waiting, |part| &part.waiting);
             let prepare = Prepare {
                 run: format!("{run}-{}", host.name),
                 number: host.number,
                 hosts: u32::capped(hosts.len()),
                 name: host.name.clone(),
-                sections: Sections::of(&sections, &self.parsed.waiting),
-                global_options: self.global_options.clone(),
+                sections: Sections::of(&sections, waiting),
+                global_options: part.map_or_else(
+                    || self.global_options.clone(),
+                    |part| part.globals.iter().map(Setting::echoed).collect(),
+                ),
                 is_readonly: options.readonly.0,
                 max_jobs: Given::of(&self.parsed.program)
                     .get(ProgramOptions::max_jobs)
@@ -200,6 +241,9 @@ impl OnHosts<'_> {
                 has_findings: options.trust != Trust::Off,
                 finishes_when_lost: options.on_lost == OnLost::Finish,
                 study: None,
+                remote_config: part
+                    .and_then(|part| part.remote_config.as_ref())
+                    .map(|path| path.as_encoded_bytes().to_vec()),
             };
             Ok((host.clone(), launcher, prepare))
         };
@@ -243,6 +287,7 @@ impl OnHosts<'_> {
             shared: options.shared.0,
             allow_missing: options.allow_missing,
             group_by: options.group_by.map(|by| by.word()),
+            are_clients: options.client.is_some(),
             start_within_ns: options.start_within.as_ref().map(|time| time.us.saturating_mul(1000)),
         };
         Outcome { fleet: FleetReport::of(runs, settings), status, errors }

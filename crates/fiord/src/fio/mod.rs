@@ -13,6 +13,7 @@ mod hosts_gate;
 mod inflate;
 mod memcpytest;
 mod presenter;
+mod server;
 mod session;
 pub(crate) mod settings;
 

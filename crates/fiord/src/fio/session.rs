@@ -14,7 +14,9 @@ use fiord_host::{Machine, Prober};
 use fiord_options::cli::{self, Parsed};
 use fiord_options::program::ProgramOptions;
 use fiord_options::value::{EtaWhen, IdleProf, MetricsDestination, Reading, Trust, Value};
-use fiord_options::{Given, Place, Problem, ProblemKind, ProblemLevel, Spec, resolve_program, showcmd};
+use fiord_options::{
+    Given, Place, Problem, ProblemKind, ProblemLevel, Setting, Spec, resolve_program, showcmd,
+};
 use fiord_plan::facts::RunSettings;
 use fiord_plan::path_change::{self, PathRefusal};
 use fiord_plan::{ChangeKind, Plan, Refusal, Trigger};
@@ -30,7 +32,7 @@ use fiord_worker::DebugLog;
 
 use super::bandwidth::{BandwidthLog, NAMES as BANDWIDTH_LOGS};
 use super::presenter::{LiveLineOptions, Round, RunPresenter, remark_all};
-use super::{clocktest, crctest, debug, help, hosts, hosts_gate, inflate, memcpytest, settings};
+use super::{clocktest, crctest, debug, help, hosts, hosts_gate, inflate, memcpytest, server, settings};
 use crate::arguments::CommandError;
 use crate::config;
 use crate::gate;
@@ -137,6 +139,11 @@ impl Session {
         Given::of(&self.parsed.program)
     }
 
+    /// Whether hosts run the jobs, and not this process.
+    fn is_on_hosts(&self) -> bool {
+        self.options.hosts.is_some() || self.options.client.is_some()
+    }
+
     fn go(mut self) -> ExitCode {
         // First, because a requested page ends the command line: an error must come before it.
         if let Err(problems) = self.check() {
@@ -158,14 +165,19 @@ impl Session {
             remark_all(&self.warnings);
             return ExitCode::SUCCESS;
         }
-        if self.parsed.sections.is_empty() {
+        if self.options.server.is_some() {
+            print_all(&self.warnings);
+            return server::run(&self.options);
+        }
+        let is_elsewhere = self.options.remote_config.is_some();
+        if self.parsed.sections.is_empty() && !is_elsewhere {
             print_all(&self.warnings);
             return finished(Err(NO_JOBS.to_string()));
         }
         if self.options.merge_blktrace_only.0 {
             return self.merge_only();
         }
-        if self.options.hosts.is_some() {
+        if self.is_on_hosts() {
             return self.run_on_hosts();
         }
         match self.plan() {
@@ -219,8 +231,7 @@ impl Session {
     /// Checks every value, whether it is used or not.
     fn check(&mut self) -> Result<(), Vec<Problem>> {
         let here = environment::of(&self.machine).keywords;
-        let as_read_here =
-            self.options.hosts.is_some().then(|| hosts::as_read_here(&self.parsed, here)).transpose()?;
+        let as_read_here = self.is_on_hosts().then(|| hosts::as_read_here(&self.parsed, here)).transpose()?;
         let mut problems = cli::check(as_read_here.as_ref().unwrap_or(&self.parsed), registry::NAMES);
         if self.options.readonly.0 {
             problems.extend(fiord_plan::forbidden_by_readonly(&self.parsed.sections));
@@ -228,9 +239,11 @@ impl Session {
         problems.extend(self.trigger_that_never_fires());
         problems.extend(self.unusable_tag());
         problems.extend(self.read_conditions());
-        if self.options.hosts.is_some() {
+        if self.is_on_hosts() {
             problems.extend(hosts::of_one_machine(&self.parsed));
         }
+        problems.extend(hosts::contradictions(&self.options, &self.given()));
+        problems.extend(server::without_server(&self.options, &self.given()));
         self.warnings.append(&mut problems);
         if help::asked_for(&self.options, self.own).is_some() {
             // A page may explain options that are not built in.
@@ -323,7 +336,7 @@ impl Session {
         let (mut conditions, mut of_hosts, mut problems) = (Vec::new(), Vec::new(), Vec::new());
         for setting in self.given().all(ProgramOptions::fail_if) {
             let text = setting.text().unwrap_or_default();
-            let read = match self.options.hosts.is_some() && HostsCondition::is_meant(text) {
+            let read = match self.is_on_hosts() && HostsCondition::is_meant(text) {
                 true => text.parse().map(|condition| of_hosts.push(condition)),
                 false => fiord_compare::gate::condition(text).map(|condition| conditions.push(condition)),
             };
@@ -484,7 +497,7 @@ impl Session {
         }
     }
 
-    /// Runs the jobs on the hosts of `--hosts`.
+    /// Runs the jobs on the hosts of `--hosts` or `--client`.
     fn run_on_hosts(mut self) -> ExitCode {
         print_all(&self.warnings);
         if let Err(refusal) = self.refuse_outputs() {
@@ -588,10 +601,7 @@ impl Session {
     }
 
     fn global_options(&self) -> Vec<(String, String)> {
-        let echoed = |setting: &fiord_options::Setting| {
-            (setting.spec.name.to_string(), setting.shown_value().map(path::text).unwrap_or_default())
-        };
-        self.parsed.globals.iter().map(echoed).collect()
+        self.parsed.globals.iter().map(Setting::echoed).collect()
     }
 }
 

@@ -12,8 +12,12 @@ pub(super) struct Address {
     pub port: Option<u16>,
 }
 
-/// `user@host:port`, `host`, `[::1]:22`, `::1`; in fio's lists also `ip:host,port`, `ip6:host,port`.
+/// `user@host:port`, `host`, `[::1]:22`, `::1`; in fio's lists also `ip:host,port`, `ip6:host,port`,
+/// `sock:path`.
 pub(super) fn read(text: &str, is_fios: bool) -> Result<Address, Mistake> {
+    if is_fios && text.strip_prefix("sock:").is_some_and(|path| !path.is_empty()) {
+        return Ok(Address { host: text.to_string(), ..Address::default() });
+    }
     let mut at = 0;
     let mut rest = text;
     if is_fios

@@ -31,6 +31,8 @@ pub(super) struct Entry {
     pub addresses: Vec<Address>,
     pub keys: HostKeys,
     pub settings: Vec<Setting>,
+    /// The number of the `--client` that names it, from 0.
+    pub client: usize,
 }
 
 impl Entry {
@@ -52,6 +54,7 @@ impl Entry {
             addresses,
             keys: HostKeys::default(),
             settings: Vec::new(),
+            client: 0,
         })
     }
 }

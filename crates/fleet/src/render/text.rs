@@ -13,7 +13,7 @@ use fiord_stats::{Capped, job::DIRECTIONS};
 use super::all_clients::all_clients;
 use super::table;
 use crate::model::{FleetReport, Starts};
-use crate::run::HostRun;
+use crate::run::{HostFacts, HostRun};
 use crate::window::{CommonWindow, Finish};
 
 /// Columns of the table.
@@ -22,6 +22,8 @@ const WIDTH: usize = 80;
 /// The whole text.
 pub(super) fn normal(fleet: &FleetReport) -> String {
     let mut out = String::new();
+    let servers = fleet.counted().filter(|_| fleet.settings.are_clients);
+    out.extend(servers.filter_map(|(run, _)| introduced(run)));
     for (run, _) in fleet.counted() {
         // What is said of the hosts' runs stands at the end, once for all.
         let without = |report| RunReport { findings: Vec::new(), repeats: Vec::new(), ..report };
@@ -60,6 +62,18 @@ pub(super) fn normal(fleet: &FleetReport) -> String {
         let _ = writeln!(out, "  {sentence}");
     }
     out + &findings_alone(&fleet.findings)
+}
+
+/// The line by which fio's client introduces a server; `None` of one that told nothing of itself.
+fn introduced(run: &HostRun) -> Option<String> {
+    let (facts, report) = (run.facts.as_ref()?, run.report.as_ref()?);
+    let HostFacts { hostname, arch, .. } = facts;
+    let is_big_endian = u8::from(arch == "s390x");
+    let bits = if arch.starts_with("arm") || arch == "i686" { 32 } else { 64 };
+    let (arch, version) = (arch.replace('_', "-"), &report.version);
+    Some(format!(
+        "hostname={hostname}, be={is_big_endian}, {bits}-bit, os=Linux, arch={arch}, fio={version}, flags=1\n"
+    ))
 }
 
 /// `12 hosts started within 1.8 ms (clocks known to 0.2 ms)`; `None` if that is not known, or of one host.

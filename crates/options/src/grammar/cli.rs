@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use super::clients::Clients;
 use super::environment::Environment;
 use super::jobfile::{self, Block};
 use super::{lookup, profile};
@@ -44,10 +45,20 @@ pub struct Parsed {
 /// One job file, for `--showcmd`.
 #[derive(Debug, Clone)]
 pub struct JobFile {
+    /// Where it is named.
+    pub place: Place,
     /// The globals that the command line gave before it.
     pub inherited: Vec<Setting>,
     /// Its sections in order, `[global]` ones among them.
     pub blocks: Vec<Block>,
+}
+
+impl JobFile {
+    /// The global options in force at its end.
+    pub(super) fn globals(&self) -> Vec<Setting> {
+        let own = self.blocks.iter().filter(|block| block.name.is_none()).flat_map(|block| &block.settings);
+        self.inherited.iter().chain(own).cloned().collect()
+    }
 }
 
 /// Reads a command line (without the program's name) and the job files it names.
@@ -437,16 +448,23 @@ impl<'a> Reader<'a> {
         self.parsed.sections.iter_mut().for_each(|section| section.global.clone_from(&global));
     }
 
-    /// Reads the job files, in order, after all options. The globals of the command line apply to the first one;
-    /// each later one starts without any.
+    /// Reads the job files, in order, after all options. The globals of the command line apply to the first one, with
+    /// `--client` to the first of each; each later one starts without any.
     fn files(&mut self) {
         let wanted: Vec<OsString> = self.wanted.iter().map(|(name, _)| name.clone()).collect();
-        let mut globals = std::mem::take(&mut self.parsed.globals);
+        let typed = std::mem::take(&mut self.parsed.globals);
+        let mut globals = typed.clone();
+        let clients = Clients::of(&self.parsed.program);
+        let mut client = None;
         let files = std::mem::take(&mut self.files).into_iter().filter(|_| self.files_wanted);
         for (index, file) in files.collect::<Vec<FileArgument>>().into_iter().enumerate() {
-            if index > 0 {
+            let client_before = std::mem::replace(&mut client, clients.of_place(&file.place));
+            let is_later = index > 0 && client == client_before;
+            if is_later {
                 self.report_globals_end(&globals, &file);
                 globals.clear();
+            } else if index > 0 {
+                globals.clone_from(&typed);
             }
             let text = match (self.environment.files)(&file.name) {
                 Ok(text) => text,
@@ -462,10 +480,10 @@ impl<'a> Reader<'a> {
             let added = blocks.iter().filter(|block| block.name.is_none());
             globals.extend(added.flat_map(|block| &block.settings).cloned());
             self.add_blocks(&blocks, count_inheritable(&inherited), &Globals::inheritable(&globals));
-            if index > 0 && self.parsed.sections.len() > first_section {
+            if is_later && self.parsed.sections.len() > first_section {
                 self.parsed.waiting.push(first_section);
             }
-            self.parsed.files.push(JobFile { inherited, blocks });
+            self.parsed.files.push(JobFile { place: file.place, inherited, blocks });
         }
         self.parsed.globals = globals;
     }

@@ -3,6 +3,7 @@
 //! Invariant: this file declares and re-exports.
 
 pub mod cli;
+pub mod clients;
 pub mod environment;
 pub mod expand;
 pub mod jobfile;

@@ -153,17 +153,23 @@ options! {
         keep_agent as "keep-agent": Switch = 0;
         /// The hosts share a target on purpose. Not an option of fio.
         shared: Switch = 0;
-        /// Wait for jobs from clients.
-        #[pending("fiord has no server: `--hosts` runs jobs on hosts by ssh, or by any command")]
+        /// Run what clients send that know the secret of this machine: on all addresses, or those that follow.
+        ///
+        /// `,PORT`, `HOST,PORT`, `ip6:ADDRESS,PORT` or `sock:PATH`; the port is 8765 (docs/hosts.md, "A server").
         server: OptionalText;
         /// Run the server in the background, and write its process number to this file.
-        #[pending("fiord has no server: `--hosts` runs jobs on hosts by ssh, or by any command")]
         daemonize: Text;
-        /// Run the jobs on this host, or on the hosts this file lists.
-        #[pending("fiord has no server: `--hosts` runs jobs on hosts by ssh, or by any command")]
+        /// Server: keep clients to files below this directory. Not an option of fio.
+        root: Text;
+        /// Server: let clients run commands. Not an option of fio.
+        allow_exec as "allow-exec": Switch = 0;
+        /// Server: the devices that clients may use, as patterns separated by commas. Not an option of fio.
+        allow_device as "allow-device": Text;
+        /// Server: serve clients without a secret, who then write to no device. Not an option of fio.
+        no_secret as "no-secret": Switch = 0;
+        /// Run the job files that follow on the server of this host, or of the hosts that this file lists.
         client: Text;
         /// Have the server run a job file of its own.
-        #[pending("fiord has no server: `--hosts` runs jobs on hosts by ssh, or by any command")]
         remote_config as "remote-config": Text;
     }
 

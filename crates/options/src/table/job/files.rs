@@ -35,7 +35,7 @@ options! {
         /// Prefix generated files with the client's address when a job is run for another host.
         ///
         /// Keeps clients from working on each other's files.
-        #[ignored("files of jobs have no prefix for their client")]
+        #[ignored("only the files of jobs that run by --client begin with its address")]
         unique_filename: bool = 1, in 0..=1;
         /// Use all files under this directory.
         ///

@@ -1,0 +1,134 @@
+//! Carries bytes between a secured connection and a local socket, both ways.
+//!
+//! Invariant: an end of either direction is passed on, and the other direction goes on; of each direction at most a few
+//! buffers are kept.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+use fiord_sys::poll::{self, Until};
+
+use super::handshake::Secured;
+
+/// The most that is carried at a time, in bytes.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Carries bytes until both directions have ended.
+///
+/// # Errors
+/// The connection broke.
+pub(super) fn relay(secured: Secured, local: UnixStream) -> io::Result<()> {
+    let Secured { mut tls, socket } = secured;
+    socket.set_read_timeout(None)?;
+    socket.set_nonblocking(true)?;
+    local.set_nonblocking(false)?;
+    // One buffer at a time is written, of any length.
+    tls.set_buffer_limit(None);
+    let mut relay =
+        Relay { tls, socket, local, is_sending: true, is_receiving: true, buffer: vec![0; BUFFER_BYTES] };
+    // What came with the last message of the handshake.
+    relay.pass_on()?;
+    while relay.is_sending || relay.is_receiving || relay.tls.wants_write() {
+        relay.step()?;
+    }
+    Ok(())
+}
+
+struct Relay {
+    tls: rustls::Connection,
+    socket: UnixStream,
+    local: UnixStream,
+    /// The local end may say more.
+    is_sending: bool,
+    /// The other end may say more.
+    is_receiving: bool,
+    buffer: Vec<u8>,
+}
+
+impl Relay {
+    fn step(&mut self) -> io::Result<()> {
+        let wants_write = self.tls.wants_write();
+        let until = if wants_write { Until::ReadableOrWritable } else { Until::Readable };
+        // More is only taken once the rest is sent, so that what waits here stays short.
+        let listens = self.is_sending && !wants_write;
+        let local = listens.then(|| (self.local.as_fd(), Until::Readable));
+        let socket = (self.is_receiving || wants_write).then(|| (self.socket.as_fd(), until));
+        let awaited: Vec<_> = local.into_iter().chain(socket).collect();
+        let ready = match poll::wait_for_any(&awaited, None) {
+            Ok(ready) => ready,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        if listens && ready[0] {
+            self.take_local()?;
+        }
+        if self.is_receiving && ready.last() == Some(&true) {
+            self.take_remote()?;
+        }
+        self.flush()
+    }
+
+    fn take_local(&mut self) -> io::Result<()> {
+        match self.local.read(&mut self.buffer) {
+            Ok(0) | Err(_) => {
+                self.is_sending = false;
+                self.tls.send_close_notify();
+                Ok(())
+            }
+            Ok(count) => self.tls.writer().write_all(&self.buffer[..count]),
+        }
+    }
+
+    fn take_remote(&mut self) -> io::Result<()> {
+        match self.tls.read_tls(&mut self.socket) {
+            // Without TLS' own end: whoever is there has gone, or was cut off.
+            Ok(0) => return self.end_receiving(),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        self.tls.process_new_packets().map_err(io::Error::other)?;
+        self.pass_on()
+    }
+
+    /// Passes on what has been received.
+    fn pass_on(&mut self) -> io::Result<()> {
+        loop {
+            match self.tls.reader().read(&mut self.buffer) {
+                Ok(0) => return self.end_receiving(),
+                Ok(count) => {
+                    if self.local.write_all(&self.buffer[..count]).is_err() {
+                        // Nobody reads there any more; what it still says goes on.
+                        return self.end_receiving();
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return self.end_receiving(),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn end_receiving(&mut self) -> io::Result<()> {
+        self.is_receiving = false;
+        // It may be closed already.
+        let _ = self.local.shutdown(Shutdown::Write);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut self.socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        if !self.is_sending {
+            let _ = self.socket.shutdown(Shutdown::Write);
+        }
+        Ok(())
+    }
+}
