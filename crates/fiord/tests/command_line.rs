@@ -328,6 +328,8 @@ fn help_lists_and_explains_the_subcommands() {
     dir.write("help", "[from_a_file]\nioengine=null\nrw=read\nsize=64k\n");
     let ran = dir.run("help --output-format=json");
     assert_eq!(ran.assert_success().json()["jobs"][0]["jobname"], "from_a_file");
+    // A word behind it that is no file is one of the subcommand's.
+    assert!(dir.run("help quick").assert_success().stdout.contains("Usage: fiord quick"));
     fs::remove_file(dir.join("help")).unwrap();
     symlink(env!("CARGO_BIN_EXE_fiord"), dir.join("fio")).unwrap();
     let mut command = Command::new(dir.join("fio"));

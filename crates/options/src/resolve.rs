@@ -17,8 +17,13 @@ pub struct Given<'a> {
 }
 
 /// Options of which all values count.
-const ADD_UP: [&Spec; 4] =
-    [Files::filename, ProgramOptions::fail_if, ProgramOptions::metrics, ProgramOptions::section];
+const ADD_UP: [&Spec; 5] = [
+    Files::filename,
+    ProgramOptions::client,
+    ProgramOptions::fail_if,
+    ProgramOptions::metrics,
+    ProgramOptions::section,
+];
 
 impl<'a> Given<'a> {
     /// What is in force of these settings.

@@ -54,6 +54,16 @@ impl Setting {
         self.value.as_deref().map(|value| self.spec.shown_value(value))
     }
 
+    /// As one argument of a command line.
+    pub fn as_argument(&self) -> OsString {
+        let mut argument = OsString::from(format!("--{}", self.spec.name));
+        if let Some(value) = &self.value {
+            argument.push("=");
+            argument.push(value);
+        }
+        argument
+    }
+
     /// As reports echo it: its name, and its value as programs read it.
     pub fn echoed(&self) -> (String, String) {
         (self.spec.name.to_string(), self.shown_value().map(crate::shown::text).unwrap_or_default())

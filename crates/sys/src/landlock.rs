@@ -31,6 +31,8 @@ impl Access {
     pub const WRITE: Access = Access(0b1111_0111_1011_0010);
     /// Making devices.
     const MAKE_DEVICES: Access = Access(1 << 6 | 1 << 11);
+    /// Moving files between directories, which every fence forbids that does not allow it. A part of writing.
+    pub const MOVE: Access = Access(1 << 13);
     /// What applies to a file that is no directory.
     const OF_FILES: Access = Access(0b1100_0000_0000_0111);
 
@@ -91,14 +93,14 @@ fn known(version: u32) -> Access {
 
 impl Fence {
     /// A fence around these: none of them is allowed, but for what [`Fence::allow`] lets through. Whoever may not write may
-    /// not make devices either.
+    /// not make devices either, and nobody moves files between directories ([`Access::MOVE`]).
     ///
     /// # Errors
     /// Those of [`version`].
     pub fn around(access: Access) -> io::Result<Fence> {
         let devices =
             if access.and(Access::WRITE) == Access::NONE { Access::NONE } else { Access::MAKE_DEVICES };
-        let handled = (access | devices).and(known(version()?));
+        let handled = (access | devices | Access::MOVE).and(known(version()?));
         let attributes = Handled { access: handled.0 };
         // SAFETY: a structure of this length, which lives during the call.
         let fd = check_long(unsafe {

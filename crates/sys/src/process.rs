@@ -100,25 +100,10 @@ impl Program {
     }
 }
 
-/// Goes on in a child of a session of its own, whose standard streams lead nowhere; the parent gets the child's number.
-///
-/// # Errors
-/// The kernel's, or this process has more threads than this one, which the child would not have.
-pub fn fork_to_background() -> io::Result<Option<u32>> {
-    if std::fs::read_dir("/proc/self/task")?.count() > 1 {
-        return Err(io::ErrorKind::Unsupported.into());
-    }
-    let nowhere = File::options().read(true).write(true).open("/dev/null")?;
-    // SAFETY: there is no other thread, which could hold a lock that the child waits for.
-    let child = check(unsafe { libc::fork() })?;
-    if child > 0 {
-        return Ok(u32::try_from(child).ok());
-    }
-    rustix::process::setsid()?;
-    rustix::stdio::dup2_stdin(&nowhere)?;
-    rustix::stdio::dup2_stdout(&nowhere)?;
-    rustix::stdio::dup2_stderr(&nowhere)?;
-    Ok(None)
+/// Starts a command in a session of its own, which the end of this terminal does not end.
+pub fn in_own_session(command: &mut Command) -> &mut Command {
+    // SAFETY: one system call, which neither allocates nor takes a lock.
+    unsafe { command.pre_exec(|| rustix::process::setsid().map(drop).map_err(io::Error::from)) }
 }
 
 /// Interrupts a child as Ctrl-C does.

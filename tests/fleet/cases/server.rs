@@ -10,7 +10,7 @@ use fiord_fleet_tests::{Fleet, fates, kill, reads, report, runs_a_job, text};
 use fiord_servers::{eventually, free_port, needs};
 use serde_json::Value;
 
-const JOB: &str = "[global]\nioengine=null\nsize=64m\nrw=randread\n[a]\n";
+const JOB: &str = "[global]\nioengine=null\nsize=64m\nrw=randread\n[job]\n";
 
 /// A server in the directory of a fleet, with its secret.
 struct Served {
@@ -92,7 +92,7 @@ fn two_servers_and_a_client_print_what_fios_would() {
     assert_eq!(fates(&report), ["complete"; 2]);
     let entries = report["client_stats"].as_array().unwrap();
     let of = |key: &str| entries.iter().map(|entry| entry[key].to_string()).collect::<Vec<_>>().join(" ");
-    assert_eq!(of("jobname"), r#""a" "b" "All clients""#);
+    assert_eq!(of("jobname"), r#""job" "b" "All clients""#);
     assert_eq!(of("hostname"), r#""127.0.0.1" "127.0.0.2" "127.0.0.2""#);
     let ports =
         [&one.address, &other.address, &other.address].map(|address| address.rsplit_once(',').unwrap().1);
@@ -104,7 +104,7 @@ fn two_servers_and_a_client_print_what_fios_would() {
     let text_of = one.client(&words).arg("--output-format=normal").output().unwrap();
     let lines = text(&text_of.stdout);
     let begins = format!("hostname={}, be=", hostname());
-    assert!(lines.starts_with(&begins) && lines.contains("\n<127.0.0.1> \na: (groupid=0"), "{lines}");
+    assert!(lines.starts_with(&begins) && lines.contains("\n<127.0.0.1> \njob: (groupid=0"), "{lines}");
     assert!(one.log_has("has ended") && other.log_has("has ended"));
 }
 
@@ -117,9 +117,9 @@ fn a_list_of_servers_and_a_study_on_them() {
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
     let (host, port) = served.address.split_once(',').unwrap();
     let mut hosts = served.fleet.local(&format!("hosts {host}:{port} --via=server --json"));
-    let listed: Value =
-        serde_json::from_slice(&hosts.env("FIORD_SECRET_FILE", "secret").output().unwrap().stdout).unwrap();
-    assert_eq!(listed["hosts"][0]["hostname"], hostname(), "{listed}");
+    let listed: Value = report(&hosts.env("FIORD_SECRET_FILE", "secret").output().unwrap()).unwrap();
+    let first = &listed["hosts"][0];
+    assert!(first["host"] == host && first["cause"].is_null(), "{listed}");
     let words =
         format!("sweep k.fio --over iodepth=1,2 --time 1s --hosts={host}:{port} --via=server --no-history");
     let mut study = served.fleet.local(&words);

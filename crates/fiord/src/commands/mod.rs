@@ -80,13 +80,14 @@ pub(crate) fn without_arguments() -> ExitCode {
 }
 
 /// The subcommand requested; `None` if the program is used as fio. That is always so when it is called by fio's name,
-/// and a job file takes precedence over a subcommand of the same name. A directory is no job file.
+/// and a job file takes precedence over a subcommand of the same name, unless a word follows that can be no job file beside it
+/// (`fiord hosts db1` where a list is called `hosts`). A directory is no job file.
 pub(crate) fn asked_for(arguments: &[OsString]) -> Option<&'static Subcommand> {
     let word = arguments.get(1)?;
-    if crate::fio::is_called_by(arguments) || is_job_file(Path::new(word)) {
-        return None;
-    }
-    ALL.named(word)
+    let is_another =
+        |next: &OsString| next.as_encoded_bytes().starts_with(b"-") || is_job_file(Path::new(next));
+    let is_file = is_job_file(Path::new(word)) && arguments.get(2).is_none_or(is_another);
+    ALL.named(word).filter(|_| !is_file && !crate::fio::is_called_by(arguments))
 }
 
 fn is_job_file(path: &Path) -> bool {

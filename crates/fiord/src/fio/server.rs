@@ -3,13 +3,15 @@
 //! Invariant: standard output has the address, and a line for each client; nothing is run for a client before the server
 //! listens with its secret and its policy.
 
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fiord_options::program::ProgramOptions;
 use fiord_options::value::Text;
-use fiord_options::{Given, Problem, ProblemKind};
+use fiord_options::{Given, Problem, ProblemKind, Setting};
 use fiord_remote::server::{Policy, Secret, Server, ServerAddress, VARIABLE};
 use fiord_report::path::{shown, visible_lines};
 use fiord_sys::errno::error_text;
@@ -17,6 +19,12 @@ use fiord_sys::process;
 
 use crate::output::{Output, say};
 use crate::status;
+
+/// What a server prints when it listens, before its address.
+const LISTENS: &str = "fiord: server listening on ";
+
+/// The program that runs.
+const SELF: &str = "/proc/self/exe";
 
 /// Options that are of servers alone, given without `--server`.
 pub(super) fn without_server(options: &ProgramOptions, given: &Given<'_>) -> Vec<Problem> {
@@ -29,7 +37,7 @@ pub(super) fn without_server(options: &ProgramOptions, given: &Given<'_>) -> Vec
     ];
     let misplaced =
         of_servers.into_iter().filter(|_| options.server.is_none()).filter_map(|spec| given.get(spec));
-    let problem = |setting: &fiord_options::Setting| {
+    let problem = |setting: &Setting| {
         let remedy = "give --server as well, or leave it out";
         Problem::error(ProblemKind::Misplaced, setting.place.clone(), setting.spec, "is of servers", remedy)
     };
@@ -37,14 +45,42 @@ pub(super) fn without_server(options: &ProgramOptions, given: &Given<'_>) -> Vec
 }
 
 /// Serves clients; the exit status.
-pub(super) fn run(options: &ProgramOptions) -> ExitCode {
-    match serve(options) {
+pub(super) fn run(options: &ProgramOptions, given: &[Setting]) -> ExitCode {
+    let ran = match &options.daemonize {
+        Some(file) => in_background(Path::new(&file.0), given),
+        None => serve(options),
+    };
+    match ran {
         Ok(code) => code,
         Err(why) => {
             say(&format!("fiord: --server: {why}\n"));
             ExitCode::from(status::FAILED)
         }
     }
+}
+
+/// Starts the same server in a process of its own session, and ends once that one listens, or has not begun to.
+fn in_background(pid_file: &Path, given: &[Setting]) -> Result<ExitCode, String> {
+    let named = |why: String| format!("--daemonize={}: {why}", shown(pid_file));
+    let failed = |error: std::io::Error| named(error_text(&error));
+    let mut file = Output::file(pid_file).map_err(|refused| named(refused.reason()))?;
+    let others = given.iter().filter(|setting| setting.spec != ProgramOptions::daemonize);
+    let mut command = Command::new(SELF);
+    command.arg0("fiord").args(others.map(Setting::as_argument));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = process::in_own_session(&mut command).spawn().map_err(failed)?;
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout).read_line(&mut line).map_err(failed)?;
+    }
+    if !line.starts_with(LISTENS) {
+        let ended = child.wait_with_output().map_err(failed)?;
+        say(&String::from_utf8_lossy(&ended.stderr));
+        return Ok(ExitCode::from(status::FAILED));
+    }
+    file.write(&format!("{}\n", child.id()));
+    let written = file.finish().map(|()| ExitCode::SUCCESS);
+    written.map_err(|error| named(format!("{} (the server runs as {})", error_text(&error), child.id())))
 }
 
 fn serve(options: &ProgramOptions) -> Result<ExitCode, String> {
@@ -55,16 +91,7 @@ fn serve(options: &ProgramOptions) -> Result<ExitCode, String> {
     let policy = policy(options)?;
     let server = Server::listen(&address, secret, policy)?;
     let mut stdout = Output::stdout();
-    stdout.write(&format!("fiord: server listening on {}\n", address.with_port(server.port())));
-    if let Some(path) = &options.daemonize {
-        let named = |why: String| format!("--daemonize={}: {why}", shown(&path.0));
-        let mut file = Output::file(Path::new(&path.0)).map_err(|refused| named(refused.reason()))?;
-        if let Some(child) = process::fork_to_background().map_err(|error| named(error_text(&error)))? {
-            file.write(&format!("{child}\n"));
-            let written = file.finish().map(|()| ExitCode::SUCCESS);
-            return written.map_err(|error| named(format!("{} (process {child} runs)", error_text(&error))));
-        }
-    }
+    stdout.write(&format!("{LISTENS}{}\n", address.with_port(server.port())));
     let stdout = Mutex::new(stdout);
     let log = move |line: &str| {
         let line = visible_lines(line);

@@ -167,7 +167,7 @@ impl Session {
         }
         if self.options.server.is_some() {
             print_all(&self.warnings);
-            return server::run(&self.options);
+            return server::run(&self.options, &self.parsed.program);
         }
         let is_elsewhere = self.options.remote_config.is_some();
         if self.parsed.sections.is_empty() && !is_elsewhere {

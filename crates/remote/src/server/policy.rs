@@ -31,8 +31,9 @@ pub struct Policy {
     pub readonly_devices: bool,
 }
 
-/// The first version of the kernel's fences that keeps files from being truncated.
-const VERSION_MIN: u32 = 3;
+/// The first versions of the kernel's fences that let files be moved between directories, and keep them from being truncated.
+const VERSION_THAT_MOVES: u32 = 2;
+const VERSION_OF_FILES: u32 = 3;
 
 /// What programs read of a system: facts of the machine, libraries of engines, the time zone, names of users and hosts.
 const OF_THE_SYSTEM: [&str; 7] =
@@ -75,7 +76,7 @@ impl Policy {
         if self.is_open() {
             return Ok(());
         }
-        let needed = if self.fences_files() { VERSION_MIN } else { 1 };
+        let needed = if self.fences_files() { VERSION_OF_FILES } else { VERSION_THAT_MOVES };
         let why = match landlock::version() {
             Ok(version) if version >= needed => None,
             Ok(version) => Some(format!("its Landlock has version {version}, and {needed} is needed")),
@@ -108,8 +109,9 @@ impl Policy {
         let commands = if self.no_exec { Access::EXECUTE } else { Access::NONE };
         let files = if self.fences_files() { Access::READ | Access::WRITE } else { Access::NONE };
         let fence = Fence::around(commands | files).map_err(failed)?;
-        if self.fences_files() {
-            self.open_gates(&fence);
+        match self.fences_files() {
+            true => self.open_gates(&fence),
+            false => fence.allow(Path::new("/"), Access::MOVE).map_err(failed)?,
         }
         if let Some(root) = &self.root {
             std::env::set_current_dir(root).map_err(failed)?;
