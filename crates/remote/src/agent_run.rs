@@ -55,13 +55,10 @@ pub(crate) fn plan(
 ) -> Result<(Planned, HostFacts), Vec<Told>> {
     let mut planned = plan_freely(prepare, sends_logs, policy);
     if let Err(told) = &mut planned {
-        told.extend(policy.sentence().map(|text| Told { text, is_unsafe: false }));
+        let rules = policy.explains(told.iter().map(|one| &one.text));
+        told.extend(rules.map(|text| Told { text, is_unsafe: false }));
     }
-    let (planned, facts) = planned?;
-    match policy.refusals(&planned.plan) {
-        refusals if refusals.is_empty() => Ok((planned, facts)),
-        refusals => Err(refusals.into_iter().map(|text| Told { text, is_unsafe: false }).collect()),
-    }
+    planned
 }
 
 fn plan_freely(
@@ -156,7 +153,7 @@ pub(crate) fn run(planned: &Planned, link: &Arc<Link>) -> AgentEvent {
         .errors
         .iter()
         .for_each(|line| link.on(AgentEvent::Tell(Message::Line(line.trim_end().to_string()))));
-    if let Some(rules) = link.policy.sentence().filter(|_| !outcome.errors.is_empty()) {
+    if let Some(rules) = link.policy.explains(outcome.errors.iter()) {
         link.on(AgentEvent::Tell(Message::Line(rules)));
     }
     let cause = outcome.errors.first().map(|line| line.trim_end().to_string());

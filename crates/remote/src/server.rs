@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fiord_report::path::shown;
+use fiord_stats::Capped;
 use fiord_sys::errno::error_text;
 use fiord_sys::poll::{self, Until};
 use fiord_sys::spawn::spawn;
@@ -86,7 +87,7 @@ impl Server {
             ServerAddress::Internet { .. } => address.listen().map(Listener::Tcp)?,
             ServerAddress::Unix(path) => listen_at(path).map(Listener::Unix)?,
         };
-        let config = handshake::server_config().map_err(|error| error.to_string())?;
+        let config = handshake::server_config().map_err(|error| error_text(&error))?;
         let clients = Clients { config, secret, policy, unproven: AtomicUsize::new(0) };
         Ok(Server { listener, clients: Arc::new(clients) })
     }
@@ -119,7 +120,7 @@ impl Server {
                 Err(error) => {
                     log(&format!("a client cannot be accepted: {}", error_text(&error)));
                     // Too many open files, say: they become fewer with time.
-                    clock::sleep_until_ns(clock::monotonic_ns() + TICK.as_nanos() as u64);
+                    pause(TICK);
                 }
             }
         }
@@ -160,7 +161,7 @@ impl Clients {
     fn serve(&self, client: UnixStream, name: &str, log: &Log) -> Result<(), String> {
         let secured = handshake::serve(client, &self.config, self.secret.as_ref());
         if secured.is_err() {
-            clock::sleep_until_ns(clock::monotonic_ns() + DELAY.as_nanos() as u64);
+            pause(DELAY);
         }
         self.unproven.fetch_sub(1, Ordering::Relaxed);
         let secured = secured?;
@@ -181,10 +182,14 @@ impl Clients {
         let relayed = relay::relay(secured, local);
         // It sees the end of its stream, reports, and leaves.
         let _ = agent.wait();
-        let how = relayed.err().map_or_else(String::new, |error| format!(": {error}"));
+        let how = relayed.err().map_or_else(String::new, |error| format!(": {}", error_text(&error)));
         log(&format!("{name}: agent {} has ended{how}", agent.id()));
         Ok(())
     }
+}
+
+fn pause(time: Duration) {
+    clock::sleep_until_ns(clock::monotonic_ns() + u64::capped(time.as_nanos()));
 }
 
 /// Listens at a path, which only this user can reach.

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use fiord_remote::server::{self, Policy, Secret, ServerAddress};
+use fiord_sys::errno::error_text;
 use fiord_wire::{StudyCommand, Told};
 
 use crate::arguments::{CommandError, Invocation};
@@ -76,7 +77,7 @@ impl Invocation for Options {
                     .root
                     .map(std::path::absolute)
                     .transpose()
-                    .map_err(|error| format!("--root: {error}"))?,
+                    .map_err(|error| format!("--root: {}", error_text(&error)))?,
                 readonly: self.readonly,
                 no_exec: self.no_exec,
                 devices: self.allow_device,

@@ -202,7 +202,7 @@ impl OnHosts<'_> {
 
     fn job(&self, hosts: &[Host], round: usize) -> Result<Job, String> {
         let options = self.options;
-        let parts = clients::parts(&self.parsed);
+        let parts = clients::parts(self.parsed);
         let without = if parts.is_empty() { "ssh" } else { launch::SERVER };
         let via = options.via.as_ref().map_or_else(|| without.to_string(), |via| shown(&via.0));
         let sends = hosts.iter().any(|host| Launcher::sends_program(host.via.as_deref().unwrap_or(&via)));

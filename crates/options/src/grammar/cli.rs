@@ -11,6 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use super::clients::Clients;
 use super::environment::Environment;
 use super::jobfile::{self, Block};
+pub use super::parsed::{JobFile, Parsed};
 use super::{lookup, profile};
 use crate::place::{Origin, Place};
 use crate::problem::{Problem, ProblemKind, ProblemLevel, without_repeats};
@@ -21,45 +22,6 @@ use crate::table::job::General;
 use crate::table::program::ProgramOptions;
 use crate::table::{Scope, Spec};
 use crate::value::{EngineName, NamedEngine, Takes, ValueKind};
-
-/// Everything on the command line and in its job files.
-#[derive(Debug, Clone, Default)]
-pub struct Parsed {
-    /// Options of the program, as typed, in order.
-    pub program: Vec<Setting>,
-    /// The jobs: those of the command line, then those of the job files.
-    pub sections: Vec<Section>,
-    /// Indices into `sections` of the first section of the second and each later job file: fio lets these wait for
-    /// all jobs before them, as if they began with `stonewall`.
-    pub waiting: Vec<usize>,
-    /// The global options JSON echoes: those in force at the end. `name=global` is among them if typed.
-    pub globals: Vec<Setting>,
-    /// The job files as they were read, for `--showcmd`.
-    pub files: Vec<JobFile>,
-    /// The profile whose jobs `sections` has, if one was asked for.
-    pub profile: Option<Setting>,
-    /// Warnings, in order of place.
-    pub warnings: Vec<Problem>,
-}
-
-/// One job file, for `--showcmd`.
-#[derive(Debug, Clone)]
-pub struct JobFile {
-    /// Where it is named.
-    pub place: Place,
-    /// The globals that the command line gave before it.
-    pub inherited: Vec<Setting>,
-    /// Its sections in order, `[global]` ones among them.
-    pub blocks: Vec<Block>,
-}
-
-impl JobFile {
-    /// The global options in force at its end.
-    pub(super) fn globals(&self) -> Vec<Setting> {
-        let own = self.blocks.iter().filter(|block| block.name.is_none()).flat_map(|block| &block.settings);
-        self.inherited.iter().chain(own).cloned().collect()
-    }
-}
 
 /// Reads a command line (without the program's name) and the job files it names.
 ///

@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use super::cli::{JobFile, Parsed};
+use super::parsed::{JobFile, Parsed};
 use crate::bytes;
 use crate::place::Place;
 use crate::section::{Section, Setting};
@@ -77,7 +77,7 @@ pub fn parts(parsed: &Parsed) -> Vec<ClientPart> {
 /// with it, so that clients with one directory have files of their own; `unique_filename=0` leaves them as they are.
 pub fn name_files(sections: &mut [Section], address: &str) {
     for section in sections {
-        let is = |spec: &Spec| section.settings().filter(|setting| setting.spec == spec).last();
+        let is = |spec: &Spec| section.settings().rfind(|setting| setting.spec == spec);
         let is_off = is(Files::unique_filename).is_some_and(|setting| setting.text() == Some("0"));
         let prefix = is(Files::directory).filter(|_| !is_off).map(|_| format!("{address}."));
         let has_format = is(Files::filename_format).is_some();
@@ -139,6 +139,7 @@ mod tests {
         assert_eq!(of(&["j.fio", "--client=a", "--client=b"]), ["j[bs=1k] [] bs=1k None"; 2]);
     }
 
+    // divergence: options of jobs behind the file of a `--client`
     #[test]
     fn options_of_jobs_hold_in_the_first_file_of_each_client() {
         assert_eq!(
@@ -173,6 +174,7 @@ mod tests {
         assert_eq!(named(&[(Files::filename, "/dev/sdb")]), "filename=/dev/sdb");
     }
 
+    // divergence: `--remote-config` with several `--client`
     #[test]
     fn jobs_and_files_of_the_server_belong_to_the_client_before_them() {
         assert_eq!(

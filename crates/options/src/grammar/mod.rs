@@ -9,6 +9,7 @@ pub mod expand;
 pub mod jobfile;
 pub mod lookup;
 pub mod masked;
+mod parsed;
 mod profile;
 pub mod showcmd;
 #[cfg(test)]

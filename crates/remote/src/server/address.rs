@@ -94,11 +94,7 @@ impl ServerAddress {
     }
 
     fn failed(&self, error: &io::Error) -> String {
-        let why = match error.raw_os_error() {
-            Some(_) => error_text(error),
-            None => error.to_string(),
-        };
-        format!("{self}: {why}")
+        format!("{self}: {}", error_text(error))
     }
 }
 

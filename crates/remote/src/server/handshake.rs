@@ -101,7 +101,7 @@ pub(super) fn serve(
 /// # Errors
 /// What is wrong with the server.
 pub(super) fn connect(socket: UnixStream, secret: Option<&Secret>) -> Result<Secured, String> {
-    let mut talk = Talk::begin(client_tls().map_err(|error| error.to_string())?, socket)?;
+    let mut talk = Talk::begin(client_tls().map_err(|error| error_text(&error))?, socket)?;
     let mut wants = [0];
     talk.receive(&mut wants)?;
     let secret = match (secret, wants) {
@@ -235,7 +235,7 @@ impl Timed {
             }
             _ if error.kind() == io::ErrorKind::UnexpectedEof => "the connection ended".to_string(),
             _ if error.raw_os_error().is_some() => error_text(error),
-            _ => format!("what is there is not fiord ({error})"),
+            _ => format!("what is there is not fiord ({})", error_text(error)),
         }
     }
 }

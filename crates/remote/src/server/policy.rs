@@ -7,8 +7,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fiord_options::value::EngineName;
-use fiord_plan::{Job, Plan};
 use fiord_report::path::shown;
 use fiord_store::state_path;
 use fiord_sys::errno::error_text;
@@ -156,23 +154,12 @@ impl Policy {
         self.devices.iter().any(|pattern| matches(pattern.as_bytes(), path.as_os_str().as_encoded_bytes()))
     }
 
-    /// What of this plan runs commands that clients may not run: the sentences to refuse it with.
-    pub(crate) fn refusals(&self, plan: &Plan) -> Vec<String> {
-        let runs = |job: &Job| {
-            let (before, after) = (&job.process.exec_prerun, &job.process.exec_postrun);
-            before.is_some() || after.is_some() || job.engine.name() == EngineName::Exec
-        };
-        let jobs = plan.jobs.iter().filter(|job| self.no_exec && runs(job));
-        let mut names: Vec<String> = jobs.map(|job| shown(&job.name)).collect();
-        names.dedup();
-        let sentence = |name: String| {
-            format!("the job {name} runs commands, which this server does not: start it with --allow-exec")
-        };
-        names.into_iter().map(sentence).collect()
+    /// What a client is told of it beside these errors; `None` where no refusal of the kernel's is among them.
+    pub(crate) fn explains(&self, mut errors: impl Iterator<Item = impl AsRef<str>>) -> Option<String> {
+        errors.any(|error| error.as_ref().contains("EACCES")).then(|| self.sentence())?
     }
 
-    /// What a client is told of it beside what went wrong; `None` of a policy that cannot be why.
-    pub(crate) fn sentence(&self) -> Option<String> {
+    fn sentence(&self) -> Option<String> {
         let root =
             self.root.as_ref().map(|root| format!("use files below {} alone", shown(root.as_os_str())));
         let devices = (self.root.is_some() || !self.devices.is_empty() || self.readonly_devices).then(|| {
@@ -182,7 +169,8 @@ impl Policy {
             }
         });
         let readonly = self.readonly.then(|| "write nothing".to_string());
-        let rules: Vec<String> = root.into_iter().chain(readonly).chain(devices).collect();
+        let commands = self.no_exec.then(|| "run no commands".to_string());
+        let rules: Vec<String> = root.into_iter().chain(readonly).chain(devices).chain(commands).collect();
         (!rules.is_empty()).then(|| format!("clients of this server {}", rules.join(", ")))
     }
 }
@@ -241,10 +229,11 @@ mod tests {
             ..Policy::default()
         };
         assert_eq!(policy.arguments(), ["--root=/data", "--no-exec", "--allow-device=/dev/nvme*"]);
-        let sentence = policy.sentence().unwrap();
+        assert_eq!(policy.explains(["EIO"].iter()), None);
+        let sentence = policy.explains(["EIO", "open: EACCES"].iter()).unwrap();
         assert_eq!(
             sentence,
-            "clients of this server use files below /data alone, use no devices but /dev/nvme*"
+            "clients of this server use files below /data alone, use no devices but /dev/nvme*, run no commands"
         );
     }
 }
