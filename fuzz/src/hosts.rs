@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::fmt::Debug;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
@@ -11,7 +12,7 @@ use fiord_engine::registry::NAMES;
 use fiord_fleet::hosts::{self, HOSTS_MAX};
 use fiord_options::environment::{Environment, KeywordValues};
 use fiord_options::{Origin, Place, ProblemLevel};
-use fiord_wire::{Inbox, Message, PREFACE};
+use fiord_wire::{Cleaned, Collected, Inbox, Kept, Message, PREFACE, Sent, StudyReport};
 
 /// Reads the bytes as a list, and as a file of hosts.
 pub fn hosts_file(data: &[u8]) {
@@ -52,16 +53,45 @@ pub fn wire_frames(data: &[u8]) {
             match inbox.message() {
                 Ok(Some((kind, payload))) => {
                     let Ok(Some(message)) = Message::read(kind, &payload) else { continue };
-                    let mut again = PREFACE.to_vec();
-                    message.write(&mut again);
-                    let mut inbox = Inbox::default();
-                    inbox.push(&again);
-                    let (kind, payload) = inbox.message().unwrap_or_default().unwrap_or_default();
-                    assert_eq!(Message::read(kind, &payload), Ok(Some(message)));
+                    comes_again(message);
                 }
                 Ok(None) => break,
                 Err(_) => return,
             }
         }
+    }
+}
+
+/// Reads the bytes behind the first as a message of the kind that the first is, without the checksum of its frame, or as what
+/// is sent as a report.
+pub fn wire_messages(data: &[u8]) {
+    let Some((kind, payload)) = data.split_first() else { return };
+    match kind {
+        0x80 => is_sent_again::<StudyReport>(payload),
+        0x81 => is_sent_again::<Cleaned>(payload),
+        0x82 => is_sent_again::<Collected>(payload),
+        0x83 => is_sent_again::<Kept>(payload),
+        _ => {
+            if let Ok(Some(message)) = Message::read(*kind, payload) {
+                comes_again(message);
+            }
+        }
+    }
+}
+
+/// A message is read as it was written.
+fn comes_again(message: Message) {
+    let mut bytes = PREFACE.to_vec();
+    message.write(&mut bytes);
+    let mut inbox = Inbox::default();
+    inbox.push(&bytes);
+    let (kind, payload) = inbox.message().unwrap_or_default().unwrap_or_default();
+    assert_eq!(Message::read(kind, &payload), Ok(Some(message)));
+}
+
+/// So is what is sent as a report.
+fn is_sent_again<T: Sent + PartialEq + Debug>(bytes: &[u8]) {
+    if let Ok(sent) = T::decode(bytes) {
+        assert_eq!(T::decode(&sent.encode()), Ok(sent));
     }
 }

@@ -42,7 +42,7 @@ targets! {
     logs: compressed_log log_lines;
     network: http_response nbd_server address;
     verify: verify_block verify_state;
-    hosts: hosts_file wire_frames;
+    hosts: hosts_file wire_frames wire_messages;
     health: health_nvme health_ata health_scsi power_ipmi power_nvme;
     values: value_choice value_number_set value_direction value_errors value_file_service value_floats value_memory
         value_mode value_number value_output value_pattern value_size value_split value_text value_time;

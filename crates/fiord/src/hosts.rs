@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use fiord_fleet::{Fate, Host};
+use fiord_fleet::{Fate, Host, alike};
 use fiord_remote::Finished;
 use fiord_report::columns;
 use fiord_stats::Capped;
@@ -62,18 +62,17 @@ pub(crate) fn counted(count: usize) -> String {
     if count == 1 { "1 host".to_string() } else { format!("{count} hosts") }
 }
 
-/// A line for each host that did not do what it was asked for.
+/// What became of each host that did not do what it was asked for.
 pub(crate) fn lines_of_fates<'a>(hosts: impl Iterator<Item = (&'a Host, &'a Fate)>) -> Vec<String> {
-    let line = |(host, fate): (&Host, &Fate)| {
-        let cause = fate.cause()?;
+    let line = |(name, fate): (String, &Fate)| {
         let when = match fate {
             Fate::Lost { at_ms, .. } => format!(" at {:.1} s", *at_ms as f64 / 1000.0),
             _ => String::new(),
         };
-        let cause = cause.trim_end().trim_start_matches("fiord: ");
-        Some(format!("fiord: {}: {}{when}: {cause}\n", host.name, fate.word()))
+        let cause = fate.cause().unwrap_or_default().trim_end().trim_start_matches("fiord: ");
+        format!("fiord: {name}: {}{when}: {cause}\n", fate.word())
     };
-    hosts.filter_map(line).collect()
+    alike(hosts.filter(|(_, fate)| fate.cause().is_some())).into_iter().map(line).collect()
 }
 
 /// The line on a terminal, and what hosts say.

@@ -248,17 +248,20 @@ fn common(fleet: &FleetReport, slow: &[&HostRun]) -> String {
     if slow.len() < 2 {
         return String::new();
     }
-    let is_slow = |run: &HostRun| slow.iter().any(|each| each.host.number == run.host.number);
-    let others: Vec<&HostRun> = fleet.counted().map(|(run, _)| run).filter(|run| !is_slow(run)).collect();
-    let having = |runs: &[&HostRun], which: &(&'static str, String)| {
-        runs.iter().filter(|run| traits(run).contains(which)).count()
+    // How many of all have each, and how many of the slow ones.
+    let mut having: BTreeMap<(&str, String), [usize; 2]> = BTreeMap::new();
+    let all: Vec<&HostRun> = fleet.counted().map(|(run, _)| run).collect();
+    for (at, runs) in [&*all, slow].into_iter().enumerate() {
+        runs.iter().flat_map(|run| traits(run)).for_each(|which| having.entry(which).or_default()[at] += 1);
+    }
+    let others = all.len() - slow.len();
+    let is_theirs = |[of_all, of_slow]: [usize; 2]| {
+        of_slow * 3 >= slow.len() * 2 && (of_all - of_slow) * 3 <= others
     };
-    let first =
-        slow.iter().flat_map(|run| traits(run)).filter(|(_, value)| !value.is_empty()).find(|which| {
-            having(slow, which) * 3 >= slow.len() * 2 && having(&others, which) * 3 <= others.len()
-        });
+    let mut known = slow.iter().flat_map(|run| traits(run)).filter(|(_, value)| !value.is_empty());
+    let first = known.find(|which| having.get(which).is_some_and(|counts| is_theirs(*counts)));
     first.map_or_else(String::new, |which| {
-        format!("; {} of the {} slow ones have {} {}", having(slow, &which), slow.len(), which.0, which.1)
+        format!("; {} of the {} slow ones have {} {}", having[&which][1], slow.len(), which.0, which.1)
     })
 }
 

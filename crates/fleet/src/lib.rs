@@ -28,5 +28,5 @@ pub use member::{Done, Member};
 pub use model::{FleetReport, FleetSettings, Starts};
 pub use order::Order;
 pub use outliers::Outlier;
-pub use run::{Fate, HostFacts, HostLogs, HostRun, StageStart, TargetFacts};
+pub use run::{Fate, HostFacts, HostLogs, HostRun, StageStart, TargetFacts, alike};
 pub use window::CommonWindow;

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a host has exactly one fate, and a host without a report is never taken for one that did nothing.
 
+use std::collections::BTreeMap;
+
 use fiord_report::RunReport;
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +56,24 @@ impl Fate {
             Fate::Failed { cause } | Fate::Missing { cause } | Fate::Lost { cause, .. } => Some(cause),
         }
     }
+}
+
+/// What became of these hosts, in the order of the list: more than three with one fate and one cause are said as one.
+pub fn alike<'a>(hosts: impl Iterator<Item = (&'a Host, &'a Fate)>) -> Vec<(String, &'a Fate)> {
+    let mut groups: BTreeMap<_, Vec<(&Host, &Fate)>> = BTreeMap::new();
+    for (host, fate) in hosts {
+        groups.entry((fate.word(), fate.cause())).or_default().push((host, fate));
+    }
+    let mut said: Vec<(u32, String, &Fate)> = Vec::new();
+    for group in groups.into_values() {
+        let count = group.len();
+        said.extend(group.into_iter().take(if count > 3 { 1 } else { count }).map(|(host, fate)| {
+            let more = if count > 3 { format!(" and {} more", count - 1) } else { String::new() };
+            (host.number, format!("{}{more}", host.name), fate)
+        }));
+    }
+    said.sort_by_key(|(number, ..)| *number);
+    said.into_iter().map(|(_, name, fate)| (name, fate)).collect()
 }
 
 /// When a host started a stage.
@@ -217,5 +237,19 @@ mod tests {
         let mut run = HostRun { fate: Fate::Missing { cause: "gone".to_string() }, ..HostRun::default() };
         run.add_round(host(0, 0, vec![job(&[1000; 10], 1000)]), 2, false);
         assert_eq!((run.rounds().count(), run.is_counted()), (0, false));
+    }
+
+    #[test]
+    fn hosts_with_one_fate_and_one_cause_are_one_if_they_are_many() {
+        let missing = |cause: &str| Fate::Missing { cause: cause.to_string() };
+        let runs: Vec<HostRun> = (0..9).map(|number| host(number, 0, Vec::new())).collect();
+        let fate = |number: u32| missing(if number % 2 == 1 { "no answer" } else { "refused" });
+        let fates: Vec<Fate> = (0..9).map(fate).collect();
+        let said = |count: usize| -> Vec<String> {
+            let hosts = runs.iter().map(|run| &run.host).zip(&fates).take(count);
+            alike(hosts).into_iter().map(|(name, fate)| format!("{name}: {}", fate.cause().unwrap())).collect()
+        };
+        assert_eq!(said(3), ["db1: refused", "db2: no answer", "db3: refused"]);
+        assert_eq!(said(9), ["db1 and 4 more: refused", "db2 and 3 more: no answer"]);
     }
 }

@@ -89,24 +89,27 @@ pub fn run(job: Job, show: &mut Show<'_>) -> Finished {
     let controller = Controller::new(hello(), prepared, settings, now_ns);
     let connections = places.iter().map(|_| None).collect();
     let mut pump = Pump { controller, connections, next: 0, is_done: false, program, logs, show };
-    let mut signalled = None;
+    let (mut signalled, mut ticked) = (None, None::<Instant>);
     while !pump.is_done {
         pump.connect(&places, fan_out);
         pump.exchange();
-        let now_ns = now();
-        let actions = pump.controller.tick(now_ns);
-        pump.act(actions);
         if signalled.is_none()
             && let Some(number) = signal::stop_requested()
         {
             signalled = Some(number);
-            let actions = pump.controller.stop(now_ns);
+            let actions = pump.controller.stop(now());
             pump.act(actions);
         }
         if signal::is_stop_urgent() {
             pump.abandon();
         }
-        (pump.show)(&pump.controller, None);
+        // Not after each message: all hosts are looked at.
+        if ticked.is_none_or(|ticked| ticked.elapsed() >= TICK) {
+            ticked = Some(Instant::now());
+            let actions = pump.controller.tick(now());
+            pump.act(actions);
+            (pump.show)(&pump.controller, None);
+        }
     }
     pump.leave();
     Finished { controller: pump.controller, signal: signalled, logs: pump.logs.finish() }

@@ -289,6 +289,8 @@ impl Controller {
         if remote.fate().is_some() {
             return actions;
         }
+        // Most messages let nothing begin, and all hosts would be looked at for each.
+        let is_news = !matches!(message, Message::Pong(_) | Message::Progress(_) | Message::Piece(_));
         match message {
             Message::Hello(hello) => self.hello(number, hello, now_ns, &mut actions),
             Message::Pong(times) => self.pong(number, times, now_ns, &mut actions),
@@ -327,7 +329,9 @@ impl Controller {
             // What an agent never says, or says at the wrong time.
             _ => {}
         }
-        self.go_on(now_ns, &mut actions);
+        if is_news {
+            self.go_on(now_ns, &mut actions);
+        }
         actions
     }
 
@@ -435,15 +439,13 @@ impl Controller {
             return Some(format!("its layout took longer than {} s", in_s(layout_ns)));
         }
         let silent_ns = remote.silent_ns(now_ns);
-        let is_alone = self
-            .remotes
-            .iter()
-            .filter(|other| other.is_running())
-            .all(|other| other.silent_ns(now_ns) > SILENT_NS);
+        let mut running = self.remotes.iter().filter(|other| other.is_running());
+        let mut is_alone = || running.all(|other| other.silent_ns(now_ns) > SILENT_NS);
         // What the others took once more, and a minute.
         let others_ns = self.last_end_ns.zip(self.first_start_ns).map_or(0, |(end, start)| end - start);
         let since_ns = self.last_end_ns.unwrap_or(self.began_ns).max(remote.heard_ns);
-        let is_frozen = silent_ns > SILENT_NS && is_alone && now_ns - since_ns > FROZEN_NS_MAX + others_ns;
+        let is_frozen =
+            silent_ns > SILENT_NS && now_ns - since_ns > FROZEN_NS_MAX + others_ns && is_alone();
         is_frozen.then(|| format!("silent for {} s", in_s(silent_ns)))
     }
 

@@ -1,7 +1,6 @@
 //! Hosts that are reached by a command.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
 
 use fiord_fleet_tests::{Fleet, fates, kill, reads, report, text};
 use fiord_servers::{eventually, needs};

@@ -11,3 +11,4 @@ mod server;
 mod slurm;
 mod ssh;
 mod studies;
+mod thousand;

@@ -119,8 +119,9 @@ pub(super) fn text(fleet: &FleetReport, rows: &[usize], width: usize) -> String 
 fn worst_first(fleet: &FleetReport) -> Vec<usize> {
     let mut order: Vec<usize> = (0..fleet.hosts.len()).collect();
     let iops = |host: usize| fleet.members[host].as_ref().map(|member| member.iops);
-    let rank =
-        |host: usize| fleet.outliers.iter().position(|outlier| outlier.host == host).unwrap_or(usize::MAX);
+    let mut ranks = vec![usize::MAX; order.len()];
+    fleet.outliers.iter().enumerate().rev().for_each(|(rank, outlier)| ranks[outlier.host] = rank);
+    let rank = |host: usize| ranks[host];
     order.sort_by(|one, other| {
         let known = (iops(*one).is_some(), rank(*one)).cmp(&(iops(*other).is_some(), rank(*other)));
         known.then(iops(*one).unwrap_or(0.0).total_cmp(&iops(*other).unwrap_or(0.0)))

@@ -13,7 +13,7 @@ use fiord_stats::{Capped, job::DIRECTIONS};
 use super::all_clients::all_clients;
 use super::table;
 use crate::model::{FleetReport, Starts};
-use crate::run::{HostFacts, HostRun};
+use crate::run::{HostFacts, HostRun, alike};
 use crate::window::{CommonWindow, Finish};
 
 /// Columns of the table.
@@ -48,14 +48,9 @@ pub(super) fn normal(fleet: &FleetReport) -> String {
     for line in table::text(fleet, &shown, WIDTH - 2).lines().chain(repeats.lines()) {
         let _ = writeln!(out, "  {line}");
     }
-    for run in fleet.hosts.iter().filter(|run| !run.is_counted()) {
-        let _ = writeln!(
-            out,
-            "  {}: {}: {}",
-            run.host.name,
-            run.fate.word(),
-            run.fate.cause().unwrap_or("no report")
-        );
+    let gone = fleet.hosts.iter().filter(|run| !run.is_counted());
+    for (name, fate) in alike(gone.map(|run| (&run.host, &run.fate))) {
+        let _ = writeln!(out, "  {name}: {}: {}", fate.word(), fate.cause().unwrap_or("no report"));
     }
     let incomplete = |run: &HostRun| Some(format!("{}: {}", run.host.name, run.logs.sentence()?));
     for sentence in fleet.hosts.iter().filter_map(incomplete) {
