@@ -62,7 +62,7 @@ const HELP: &str = "cargo x CHORE
   tidy                    dependencies between crates, lengths, headers
   unused                  items that nothing but tests uses, in any crate
   bench [--quick] [ROW…]  fiord against fio, pair by pair; writes the raw results to bench/runs/ (FIO=, FIORD= and
-                          PEAK=, fio's t/io_uring, name the programs)
+                          PEAK=, fio's t/io_uring, name the programs); `bench fleet`: many hosts, and their controller
   instructions [--record] instructions per I/O against those in bench/instructions.json; --record writes them there
 ";
 

@@ -76,6 +76,7 @@ pub(crate) struct LogFiles {
     sources: Vec<Source>,
     /// The paths of the logs of each host.
     paths: Vec<BTreeSet<PathBuf>>,
+    claims: claims::Outputs,
     writer: Option<Writer>,
 }
 
@@ -87,7 +88,8 @@ impl LogFiles {
             Source { sections, name, number, hosts }
         };
         let paths = prepared.iter().map(|_| BTreeSet::new()).collect();
-        LogFiles { sources: prepared.iter().map(source).collect(), paths, writer: None }
+        let (sources, claims) = (prepared.iter().map(source).collect(), claims::Outputs::default());
+        LogFiles { sources, paths, claims, writer: None }
     }
 
     /// Readable when `wrote` has something new.
@@ -115,7 +117,7 @@ impl LogFiles {
         let mut written = Vec::new();
         for PlannedLog { path, place, kind } in planned {
             let is_new = files.insert(path.clone());
-            if is_new && let Err(why) = check(&path, &source.name) {
+            if is_new && let Err(why) = check(&path, &source.name, &mut self.claims) {
                 is_unsafe |= why.is_unsafe;
                 problems.push(why.problem(&path, place, kind));
             }
@@ -251,7 +253,7 @@ impl Unwritable {
 }
 
 /// Checks whether a log may be written here. Changes nothing but the table of what this command writes.
-fn check(path: &Path, host: &str) -> Result<(), Unwritable> {
+fn check(path: &Path, host: &str, claims: &mut claims::Outputs) -> Result<(), Unwritable> {
     let refused = |message: String, remedy: &str, is_unsafe| {
         Err(Unwritable { message, remedy: remedy.to_string(), is_unsafe })
     };
@@ -271,7 +273,7 @@ fn check(path: &Path, host: &str) -> Result<(), Unwritable> {
     if let Err(failure) = TargetOpener::default().may_write(path) {
         return refused(format!("{}: {}", shown(path), failure.reason()), "name another prefix", true);
     }
-    match claims::output(&format!("the logs of {host}"), path) {
+    match claims.claim(&format!("the logs of {host}"), path) {
         Ok(()) => Ok(()),
         Err(why) => refused(format!("{} {why}", shown(path)), claims::REMEDY, true),
     }

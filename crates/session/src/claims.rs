@@ -59,9 +59,12 @@ pub fn history_is_at(path: PathBuf) {
     let _ = HISTORY.set(path);
 }
 
-static TABLE: Mutex<BTreeSet<(Role, PathBuf)>> = Mutex::new(BTreeSet::new());
+/// A file and what it is.
+type Claim = (Role, PathBuf);
 
-fn table() -> MutexGuard<'static, BTreeSet<(Role, PathBuf)>> {
+static TABLE: Mutex<BTreeSet<Claim>> = Mutex::new(BTreeSet::new());
+
+fn table() -> MutexGuard<'static, BTreeSet<Claim>> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -80,22 +83,52 @@ pub fn tests(path: &Path) {
 /// # Errors
 /// Why it must not be written: what else the file is to the command, as it follows the file's name.
 pub fn output(option: &str, path: &Path) -> Result<(), String> {
-    let mut files = Files::default();
-    let Some(file) = files.of(path) else { return Ok(()) };
-    let this = (Role::Output(option.to_string()), path.to_path_buf());
-    let mut table = table();
-    let mut others = table.iter().filter(|claim| **claim != this);
-    let why = match files.is_state(&file) {
-        true => Some(STATE.to_string()),
-        false => {
-            others.find(|(_, other)| files.of(other).as_ref() == Some(&file)).map(|(role, _)| role.words())
+    Outputs::default().claim(option, path)
+}
+
+/// Claims outputs of which none is written before the last is claimed: each file is looked at once.
+#[derive(Default)]
+pub struct Outputs {
+    files: Files,
+    /// The table, by file.
+    claims: BTreeMap<File, BTreeSet<Claim>>,
+    /// How many claims of the table these are.
+    count: usize,
+}
+
+impl Outputs {
+    /// As [`output`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn claim(&mut self, option: &str, path: &Path) -> Result<(), String> {
+        let Some(file) = self.files.of(path) else { return Ok(()) };
+        let mut table = table();
+        if self.count != table.len() {
+            self.claims.clear();
+            table.iter().for_each(|claim| self.add(claim.clone()));
+            self.count = table.len();
         }
-    };
-    match why {
-        Some(why) => Err(why),
-        None => {
-            table.insert(this);
-            Ok(())
+        let this = (Role::Output(option.to_string()), path.to_path_buf());
+        let why = match self.files.is_state(&file) {
+            true => Some(STATE.to_string()),
+            false => {
+                let mut others = self.claims.get(&file).into_iter().flatten().filter(|claim| **claim != this);
+                others.next().map(|(role, _)| role.words())
+            }
+        };
+        if let Some(why) = why {
+            return Err(why);
+        }
+        table.insert(this.clone());
+        self.add(this);
+        self.count = table.len();
+        Ok(())
+    }
+
+    fn add(&mut self, claim: Claim) {
+        if let Some(file) = self.files.of(&claim.1) {
+            self.claims.entry(file).or_default().insert(claim);
         }
     }
 }

@@ -22,7 +22,8 @@ fn fleet() -> Fleet {
 #[test]
 fn a_thousand_hosts_all_report_and_nothing_is_left() {
     needs!("sh" of "dash");
-    const JOB: &str = "--name=job --ioengine=null --rw=randread --size=1g --time_based --runtime=3 --rate_iops=10 --thread";
+    const JOB: &str = "--name=job --ioengine=null --rw=randread --size=1g --time_based --runtime=3 --rate_iops=10 --thread \
+                       --write_iops_log=run --log_avg_msec=1000";
     let fleet = fleet();
     let output = fleet.run(&format!("{REACHED} {JOB}")).unwrap();
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
@@ -35,6 +36,8 @@ fn a_thousand_hosts_all_report_and_nothing_is_left() {
     for figure in ["skew_ns", "clock_error_ns", "accepted_ns"] {
         assert!(own["starts"][figure].as_u64().is_some_and(|ns| ns > 0), "{figure}: {}", own["starts"]);
     }
+    let logs = (1..=HOSTS).filter(|number| !fleet.directory.read(&format!("run_iops.1.log.n{number}")).is_empty());
+    assert_eq!(logs.count(), HOSTS);
     // What many say is said once.
     let findings = report["findings"].as_array().map_or(0, Vec::len);
     assert!(findings < 20, "{}", report["findings"]);

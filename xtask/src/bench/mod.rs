@@ -4,6 +4,7 @@
 //! stored.
 
 mod chart;
+mod fleet;
 mod measure;
 pub mod one;
 pub mod page;
@@ -30,19 +31,24 @@ use rows::{Row, Work};
 const FULL: Effort = Effort { pairs: 5, seconds: 2 };
 const QUICK: Effort = Effort { pairs: 3, seconds: 1 };
 
+/// What stands for a row that is none: runs on many hosts are measured by themselves.
+const FLEET: &str = "fleet";
+
 /// Approximate time that fio takes to start and to end.
 const STARTUP_S: f64 = 0.5;
 
-/// `cargo x bench [--quick] [ROW…]`: rows whose name contains a ROW. FIO=PATH, FIORD=PATH and PEAK=PATH name the programs.
+/// `cargo x bench [--quick] [ROW…]`: rows whose name contains a ROW; or `cargo x bench fleet`. FIO=PATH, FIORD=PATH and
+/// PEAK=PATH name the programs.
 pub fn run(args: &[String]) -> Result<(), String> {
     let (flags, wanted): (Vec<&String>, Vec<&String>) = args.iter().partition(|arg| arg.starts_with("--"));
     if let Some(unknown) = flags.iter().find(|flag| **flag != "--quick") {
         return Err(format!("{unknown}: unknown argument; usage: cargo x bench [--quick] [ROW…]"));
     }
+    let is_fleet = wanted == [FLEET];
     let effort = if flags.is_empty() { FULL } else { QUICK };
     let mut rows = rows::rows();
-    if let Some(unknown) = wanted.iter().find(|word| !rows.iter().any(|row| row.case.contains(word.as_str())))
-    {
+    let is_known = |word: &str| is_fleet || rows.iter().any(|row| row.case.contains(word));
+    if let Some(unknown) = wanted.iter().find(|word| !is_known(word)) {
         return Err(format!("no row's name contains {unknown:?}; without a name, all are measured"));
     }
     rows.retain(|row| wanted.is_empty() || wanted.iter().any(|word| row.case.contains(word.as_str())));
@@ -57,6 +63,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
         [("fio", &programs.fio, "--version"), ("fiord", &programs.fiord, "version")]
     {
         machine[name] = machine::first_line(program, &[option]).into();
+    }
+    if is_fleet {
+        return fleet::run(&programs.fio, &programs.fiord, machine);
     }
     let (lines, raw) = measure_all(&rows, &programs, effort)?;
     println!("{}", result::counts(&lines));

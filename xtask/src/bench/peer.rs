@@ -118,7 +118,7 @@ impl Running {
 }
 
 /// User and system time of a line of `/proc/PID/stat`, in which the name may contain anything.
-fn used_s(stat: &str) -> Option<f64> {
+pub(super) fn used_s(stat: &str) -> Option<f64> {
     // What Linux has on all architectures that have other programs' figures in it.
     const TICKS_PER_S: f64 = 100.0;
     let mut after_name = stat.rsplit_once(") ")?.1.split(' ').skip(11);
