@@ -255,9 +255,8 @@ fn common(fleet: &FleetReport, slow: &[&HostRun]) -> String {
         runs.iter().flat_map(|run| traits(run)).for_each(|which| having.entry(which).or_default()[at] += 1);
     }
     let others = all.len() - slow.len();
-    let is_theirs = |[of_all, of_slow]: [usize; 2]| {
-        of_slow * 3 >= slow.len() * 2 && (of_all - of_slow) * 3 <= others
-    };
+    let is_theirs =
+        |[of_all, of_slow]: [usize; 2]| of_slow * 3 >= slow.len() * 2 && (of_all - of_slow) * 3 <= others;
     let mut known = slow.iter().flat_map(|run| traits(run)).filter(|(_, value)| !value.is_empty());
     let first = known.find(|which| having.get(which).is_some_and(|counts| is_theirs(*counts)));
     first.map_or_else(String::new, |which| {

@@ -247,7 +247,10 @@ mod tests {
         let fates: Vec<Fate> = (0..9).map(fate).collect();
         let said = |count: usize| -> Vec<String> {
             let hosts = runs.iter().map(|run| &run.host).zip(&fates).take(count);
-            alike(hosts).into_iter().map(|(name, fate)| format!("{name}: {}", fate.cause().unwrap())).collect()
+            alike(hosts)
+                .into_iter()
+                .map(|(name, fate)| format!("{name}: {}", fate.cause().unwrap()))
+                .collect()
         };
         assert_eq!(said(3), ["db1: refused", "db2: no answer", "db3: refused"]);
         assert_eq!(said(9), ["db1 and 4 more: refused", "db2 and 3 more: no answer"]);

@@ -444,8 +444,7 @@ impl Controller {
         // What the others took once more, and a minute.
         let others_ns = self.last_end_ns.zip(self.first_start_ns).map_or(0, |(end, start)| end - start);
         let since_ns = self.last_end_ns.unwrap_or(self.began_ns).max(remote.heard_ns);
-        let is_frozen =
-            silent_ns > SILENT_NS && now_ns - since_ns > FROZEN_NS_MAX + others_ns && is_alone();
+        let is_frozen = silent_ns > SILENT_NS && now_ns - since_ns > FROZEN_NS_MAX + others_ns && is_alone();
         is_frozen.then(|| format!("silent for {} s", in_s(silent_ns)))
     }
 

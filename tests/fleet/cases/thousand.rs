@@ -36,7 +36,8 @@ fn a_thousand_hosts_all_report_and_nothing_is_left() {
     for figure in ["skew_ns", "clock_error_ns", "accepted_ns"] {
         assert!(own["starts"][figure].as_u64().is_some_and(|ns| ns > 0), "{figure}: {}", own["starts"]);
     }
-    let logs = (1..=HOSTS).filter(|number| !fleet.directory.read(&format!("run_iops.1.log.n{number}")).is_empty());
+    let logs =
+        (1..=HOSTS).filter(|number| !fleet.directory.read(&format!("run_iops.1.log.n{number}")).is_empty());
     assert_eq!(logs.count(), HOSTS);
     // What many say is said once.
     let findings = report["findings"].as_array().map_or(0, Vec::len);

@@ -92,15 +92,21 @@ fn measured(name: &str, program: &Path, hosts: usize) -> Result<Value, String> {
     command.arg("job.fio").arg("--output-format=json").current_dir(&directory);
     match name {
         "fio" => {
-            let addresses: Vec<String> = (0..hosts).map(|number| format!("{},{PORT}\n", address(number))).collect();
+            let addresses: Vec<String> =
+                (0..hosts).map(|number| format!("{},{PORT}\n", address(number))).collect();
             fs::write(directory.join("list"), addresses.concat()).map_err(failed)?;
             command.arg("--client=list")
         }
-        _ => command.arg(format!("--hosts=n[1-{hosts}]")).args(["--via={agent}", "--no-history", "--connect-timeout=60"]),
+        _ => command.arg(format!("--hosts=n[1-{hosts}]")).args([
+            "--via={agent}",
+            "--no-history",
+            "--connect-timeout=60",
+        ]),
     };
     let mut figures = cost(command, &directory)?;
     let text = fs::read_to_string(directory.join("stdout")).map_err(failed)?;
-    let report: Value = text.find('{').and_then(|at| serde_json::from_str(&text[at..]).ok()).unwrap_or_default();
+    let report: Value =
+        text.find('{').and_then(|at| serde_json::from_str(&text[at..]).ok()).unwrap_or_default();
     for key in ["skew_ns", "clock_error_ns"] {
         figures[key] = report["fleet"]["starts"][key].clone();
     }
@@ -120,7 +126,8 @@ fn first_ios_within_ms(directory: &Path, hosts: usize) -> Result<u64, String> {
         let text = fs::read_to_string(path).ok()?;
         text.split(',').next()?.trim().parse::<u64>().ok()
     };
-    let is_log = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(LOG));
+    let is_log =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(LOG));
     let paths = entries.flatten().map(|entry| entry.path()).filter(is_log);
     let known: Vec<u64> = paths.filter_map(first_ms).collect();
     match (known.iter().max(), known.iter().min()) {
@@ -161,7 +168,8 @@ impl Network {
         // This machine's own network has more than loopback.
         let is_own = file("dev")?.lines().count() == 3;
         let is_up = file("fib_trie")?.contains("127.0.0.1");
-        let listening = file("tcp")?.lines().filter(|line| line.split_whitespace().nth(3) == Some(LISTENS)).count();
+        let listening =
+            file("tcp")?.lines().filter(|line| line.split_whitespace().nth(3) == Some(LISTENS)).count();
         (is_own && is_up).then_some(listening)
     }
 
@@ -196,9 +204,9 @@ fn cost(mut command: Command, directory: &Path) -> Result<Value, String> {
         if stat.contains(") Z ") || began.elapsed() > TIME_MAX {
             break stat;
         }
-        let known = file("status").lines().find_map(|line| {
-            line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok()
-        });
+        let known = file("status")
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
         memory_kib_max = known.unwrap_or(0).max(memory_kib_max);
         std::thread::sleep(LOOK_EVERY);
     };
@@ -218,7 +226,11 @@ mod tests {
 
     #[test]
     fn a_figure_is_the_median_of_those_of_all_runs_and_none_if_one_lacks_it() {
-        let runs = [json!({ "cpu_s": 1, "skew_ns": 5e6 }), json!({ "cpu_s": 3 }), json!({ "cpu_s": 2, "skew_ns": 5e6 })];
+        let runs = [
+            json!({ "cpu_s": 1, "skew_ns": 5e6 }),
+            json!({ "cpu_s": 3 }),
+            json!({ "cpu_s": 2, "skew_ns": 5e6 }),
+        ];
         let cells = cells(&runs);
         assert_eq!((cells[1].as_str(), cells[3].as_str()), ("-", "2.00"));
         assert_eq!([address(0), address(999)], ["127.0.1.1", "127.0.4.250"]);
