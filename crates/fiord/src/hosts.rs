@@ -72,7 +72,7 @@ pub(crate) fn lines_of_fates<'a>(hosts: impl Iterator<Item = (&'a Host, &'a Fate
         let cause = fate.cause().unwrap_or_default().trim_end().trim_start_matches("fiord: ");
         format!("fiord: {name}: {}{when}: {cause}\n", fate.word())
     };
-    alike(hosts.filter(|(_, fate)| fate.cause().is_some())).into_iter().map(line).collect()
+    alike(hosts.filter(|(_, fate)| fate.cause().is_some()).collect()).into_iter().map(line).collect()
 }
 
 /// The line on a terminal, and what hosts say.

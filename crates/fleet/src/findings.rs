@@ -173,21 +173,28 @@ pub(crate) fn traits(run: &HostRun) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn mixed(fleet: &FleetReport) -> Option<Finding> {
-    let mut by_trait: BTreeMap<&str, BTreeMap<String, Vec<&HostRun>>> = BTreeMap::new();
-    for (run, _) in fleet.counted() {
-        // Roles differ because the user says so.
-        for (name, value) in
-            traits(run).into_iter().filter(|(name, value)| *name != "role" && !value.is_empty())
-        {
+/// The hosts that have each value of each trait.
+type ByTrait<'r> = BTreeMap<&'static str, BTreeMap<String, Vec<&'r HostRun>>>;
+
+fn by_trait<'r>(runs: &[&'r HostRun]) -> ByTrait<'r> {
+    let mut by_trait = ByTrait::new();
+    for run in runs {
+        for (name, value) in traits(run).into_iter().filter(|(_, value)| !value.is_empty()) {
             by_trait.entry(name).or_default().entry(value).or_default().push(run);
         }
     }
+    by_trait
+}
+
+fn mixed(fleet: &FleetReport) -> Option<Finding> {
+    let mut by_trait = by_trait(&fleet.counted().map(|(run, _)| run).collect::<Vec<_>>());
+    // Roles differ because the user says so.
+    by_trait.remove("role");
     by_trait.retain(|_, values| values.len() > 1);
     if by_trait.is_empty() {
         return None;
     }
-    let of = |(name, values): (&&str, &BTreeMap<String, Vec<&HostRun>>)| {
+    let of = |(name, values): (&&'static str, &BTreeMap<String, Vec<&HostRun>>)| {
         let each =
             |(value, runs): (&String, &Vec<&HostRun>)| format!("{value} ({})", names(runs.iter().copied()));
         format!("{name} {}", values.iter().map(each).collect::<Vec<_>>().join(", "))
@@ -248,19 +255,19 @@ fn common(fleet: &FleetReport, slow: &[&HostRun]) -> String {
     if slow.len() < 2 {
         return String::new();
     }
-    // How many of all have each, and how many of the slow ones.
-    let mut having: BTreeMap<(&str, String), [usize; 2]> = BTreeMap::new();
     let all: Vec<&HostRun> = fleet.counted().map(|(run, _)| run).collect();
-    for (at, runs) in [&*all, slow].into_iter().enumerate() {
-        runs.iter().flat_map(|run| traits(run)).for_each(|which| having.entry(which).or_default()[at] += 1);
-    }
-    let others = all.len() - slow.len();
-    let is_theirs =
-        |[of_all, of_slow]: [usize; 2]| of_slow * 3 >= slow.len() * 2 && (of_all - of_slow) * 3 <= others;
-    let mut known = slow.iter().flat_map(|run| traits(run)).filter(|(_, value)| !value.is_empty());
-    let first = known.find(|which| having.get(which).is_some_and(|counts| is_theirs(*counts)));
+    let (of_all, of_slow) = (by_trait(&all), by_trait(slow));
+    let having = |runs: &ByTrait<'_>, (name, value): &(&'static str, String)| {
+        runs.get(name).and_then(|values| values.get(value)).map_or(0, Vec::len)
+    };
+    let is_theirs = |which: &(&'static str, String)| {
+        let slow_ones = having(&of_slow, which);
+        let others = having(&of_all, which) - slow_ones;
+        slow_ones * 3 >= slow.len() * 2 && others * 3 <= all.len() - slow.len()
+    };
+    let first = slow.iter().flat_map(|run| traits(run)).find(|which| !which.1.is_empty() && is_theirs(which));
     first.map_or_else(String::new, |which| {
-        format!("; {} of the {} slow ones have {} {}", having[&which][1], slow.len(), which.0, which.1)
+        format!("; {} of the {} slow ones have {} {}", having(&of_slow, &which), slow.len(), which.0, which.1)
     })
 }
 

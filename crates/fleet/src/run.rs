@@ -2,8 +2,6 @@
 //!
 //! Invariant: a host has exactly one fate, and a host without a report is never taken for one that did nothing.
 
-use std::collections::BTreeMap;
-
 use fiord_report::RunReport;
 use serde::{Deserialize, Serialize};
 
@@ -58,22 +56,26 @@ impl Fate {
     }
 }
 
-/// What became of these hosts, in the order of the list: more than three with one fate and one cause are said as one.
-pub fn alike<'a>(hosts: impl Iterator<Item = (&'a Host, &'a Fate)>) -> Vec<(String, &'a Fate)> {
-    let mut groups: BTreeMap<_, Vec<(&Host, &Fate)>> = BTreeMap::new();
+/// What became of these hosts: more than three with one fate and one cause are said as one.
+pub fn alike<'a>(hosts: Vec<(&'a Host, &'a Fate)>) -> Vec<(String, &'a Fate)> {
+    let mut groups: Vec<(&Fate, Vec<&Host>)> = Vec::new();
     for (host, fate) in hosts {
-        groups.entry((fate.word(), fate.cause())).or_default().push((host, fate));
+        let is_same = |(known, _): &&mut (&Fate, Vec<&Host>)| {
+            known.cause() == fate.cause() && known.word() == fate.word()
+        };
+        match groups.iter_mut().find(is_same) {
+            Some((_, hosts)) => hosts.push(host),
+            None => groups.push((fate, vec![host])),
+        }
     }
-    let mut said: Vec<(u32, String, &Fate)> = Vec::new();
-    for group in groups.into_values() {
-        let count = group.len();
-        said.extend(group.into_iter().take(if count > 3 { 1 } else { count }).map(|(host, fate)| {
-            let more = if count > 3 { format!(" and {} more", count - 1) } else { String::new() };
-            (host.number, format!("{}{more}", host.name), fate)
-        }));
+    let mut said = Vec::new();
+    for (fate, hosts) in groups {
+        match hosts.as_slice() {
+            [first, .., _, _, _] => said.push((format!("{} and {} more", first.name, hosts.len() - 1), fate)),
+            few => said.extend(few.iter().map(|host| (host.name.clone(), fate))),
+        }
     }
-    said.sort_by_key(|(number, ..)| *number);
-    said.into_iter().map(|(_, name, fate)| (name, fate)).collect()
+    said
 }
 
 /// When a host started a stage.
@@ -247,12 +249,12 @@ mod tests {
         let fates: Vec<Fate> = (0..9).map(fate).collect();
         let said = |count: usize| -> Vec<String> {
             let hosts = runs.iter().map(|run| &run.host).zip(&fates).take(count);
-            alike(hosts)
+            alike(hosts.collect())
                 .into_iter()
                 .map(|(name, fate)| format!("{name}: {}", fate.cause().unwrap()))
                 .collect()
         };
-        assert_eq!(said(3), ["db1: refused", "db2: no answer", "db3: refused"]);
+        assert_eq!(said(3), ["db1: refused", "db3: refused", "db2: no answer"]);
         assert_eq!(said(9), ["db1 and 4 more: refused", "db2 and 3 more: no answer"]);
     }
 }

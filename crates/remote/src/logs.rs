@@ -76,7 +76,8 @@ pub(crate) struct LogFiles {
     sources: Vec<Source>,
     /// The paths of the logs of each host.
     paths: Vec<BTreeSet<PathBuf>>,
-    claims: claims::Outputs,
+    /// What the names are checked by before any host starts.
+    checks: (TargetOpener, claims::Outputs),
     writer: Option<Writer>,
 }
 
@@ -88,8 +89,12 @@ impl LogFiles {
             Source { sections, name, number, hosts }
         };
         let paths = prepared.iter().map(|_| BTreeSet::new()).collect();
-        let (sources, claims) = (prepared.iter().map(source).collect(), claims::Outputs::default());
-        LogFiles { sources, paths, claims, writer: None }
+        LogFiles {
+            sources: prepared.iter().map(source).collect(),
+            paths,
+            checks: Default::default(),
+            writer: None,
+        }
     }
 
     /// Readable when `wrote` has something new.
@@ -117,7 +122,7 @@ impl LogFiles {
         let mut written = Vec::new();
         for PlannedLog { path, place, kind } in planned {
             let is_new = files.insert(path.clone());
-            if is_new && let Err(why) = check(&path, &source.name, &mut self.claims) {
+            if is_new && let Err(why) = check(&path, &source.name, &mut self.checks) {
                 is_unsafe |= why.is_unsafe;
                 problems.push(why.problem(&path, place, kind));
             }
@@ -253,7 +258,11 @@ impl Unwritable {
 }
 
 /// Checks whether a log may be written here. Changes nothing but the table of what this command writes.
-fn check(path: &Path, host: &str, claims: &mut claims::Outputs) -> Result<(), Unwritable> {
+fn check(
+    path: &Path,
+    host: &str,
+    (opener, claims): &mut (TargetOpener, claims::Outputs),
+) -> Result<(), Unwritable> {
     let refused = |message: String, remedy: &str, is_unsafe| {
         Err(Unwritable { message, remedy: remedy.to_string(), is_unsafe })
     };
@@ -270,7 +279,7 @@ fn check(path: &Path, host: &str, claims: &mut claims::Outputs) -> Result<(), Un
         let message = format!("{} is a symbolic link, and would be written through it", shown(path));
         return refused(message, "remove the link", true);
     }
-    if let Err(failure) = TargetOpener::default().may_write(path) {
+    if let Err(failure) = opener.may_write(path) {
         return refused(format!("{}: {}", shown(path), failure.reason()), "name another prefix", true);
     }
     match claims.claim(&format!("the logs of {host}"), path) {

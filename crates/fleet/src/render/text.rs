@@ -49,7 +49,7 @@ pub(super) fn normal(fleet: &FleetReport) -> String {
         let _ = writeln!(out, "  {line}");
     }
     let gone = fleet.hosts.iter().filter(|run| !run.is_counted());
-    for (name, fate) in alike(gone.map(|run| (&run.host, &run.fate))) {
+    for (name, fate) in alike(gone.map(|run| (&run.host, &run.fate)).collect()) {
         let _ = writeln!(out, "  {name}: {}: {}", fate.word(), fate.cause().unwrap_or("no report"));
     }
     let incomplete = |run: &HostRun| Some(format!("{}: {}", run.host.name, run.logs.sentence()?));
