@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::measure::median;
 use super::peer::used_s;
-use super::{Scratch, keep};
+use super::place::Scratch;
 use crate::machine;
 
 /// How many hosts, and whether fio's servers are measured beside them.
@@ -47,8 +47,8 @@ const FIGURES: [(&str, &str, f64); 6] = [
     ("whole run, s", "process_s", 1.0),
 ];
 
-/// Measures, prints a table and stores the raw results.
-pub(super) fn run(fio: &Path, fiord: &Path, described: Value) -> Result<(), String> {
+/// Measures and prints a table; the raw results.
+pub(super) fn run(fio: &Path, fiord: &Path, described: Value) -> Result<Value, String> {
     let mut rows = Vec::new();
     println!("| hosts | program | {} | load |", FIGURES.map(|(title, ..)| title).join(" | "));
     println!("|---|---|{}---|", "---|".repeat(FIGURES.len()));
@@ -66,7 +66,7 @@ pub(super) fn run(fio: &Path, fiord: &Path, described: Value) -> Result<(), Stri
             rows.push(json!({ "hosts": hosts, "program": name, "load": load, "runs": runs }));
         }
     }
-    keep(&json!({ "machine": described, "job": JOB, "rows": rows }), &["fleet"])
+    Ok(json!({ "machine": described, "job": JOB, "rows": rows }))
 }
 
 /// The median of each figure.

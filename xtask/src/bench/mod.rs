@@ -65,7 +65,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         machine[name] = machine::first_line(program, &[option]).into();
     }
     if is_fleet {
-        return fleet::run(&programs.fio, &programs.fiord, machine);
+        return keep(&fleet::run(&programs.fio, &programs.fiord, machine)?, &[FLEET]);
     }
     let (lines, raw) = measure_all(&rows, &programs, effort)?;
     println!("{}", result::counts(&lines));
