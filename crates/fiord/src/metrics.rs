@@ -1,8 +1,9 @@
-//! Exports the figures of a run as metrics: answers Prometheus, sends to a collector, writes a file at the end.
+//! Exports the figures of a run, or of watching, as metrics: answers Prometheus, sends to a collector, writes a file at the end.
 //!
 //! Invariant: the run never waits for a reader of metrics. Whoever asks gets the latest snapshot; what cannot be sent is
 //! reported when the run is over.
 
+use std::ffi::OsStr;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
@@ -11,9 +12,9 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use fiord_metrics::{Family, families, otlp_json, prometheus_protobuf, prometheus_text};
-use fiord_options::value::{MetricsDestination, Value};
-use fiord_report::RunReport;
+use fiord_metrics::{Family, otlp_json, prometheus_protobuf, prometheus_text};
+use fiord_options::value::{MetricsDestination, Reading, Value};
+use fiord_report::path::shown;
 use fiord_sys::errno::error_text;
 use fiord_sys::spawn::{Thread, spawn};
 use fiord_sys::{clock, sealed_map, signal, thread};
@@ -58,7 +59,7 @@ impl Latest {
     }
 }
 
-/// Exports the figures of runs until it is finished.
+/// Exports figures until it is finished.
 pub(crate) struct MetricsExporter {
     latest: Latest,
     endpoints: Vec<Endpoint>,
@@ -67,15 +68,23 @@ pub(crate) struct MetricsExporter {
 }
 
 impl MetricsExporter {
-    /// Starts to export to these destinations.
+    /// Starts to export to these destinations, as `--metrics` names them; `None` if there are none.
     ///
     /// # Errors
-    /// An address that cannot be bound, a file that must not be written, or a thread that cannot be started, with what to
-    /// do.
-    pub(crate) fn start(
-        destinations: Vec<MetricsDestination>,
+    /// What is no destination, an address that cannot be bound, a file that must not be written, or a thread that cannot
+    /// be started, with what to do.
+    pub(crate) fn start<'v>(
+        values: impl Iterator<Item = &'v OsStr>,
         host: &str,
-    ) -> Result<MetricsExporter, CommandError> {
+    ) -> Result<Option<MetricsExporter>, CommandError> {
+        let mut destinations = Vec::new();
+        for value in values {
+            let parsed = MetricsDestination::parse_bytes(value, &mut Reading::default());
+            destinations.push(parsed.map_err(|why| format!("--metrics={}: {why}", shown(value)))?);
+        }
+        if destinations.is_empty() {
+            return Ok(None);
+        }
         let latest = Latest::default();
         let mut exporter = MetricsExporter {
             latest: latest.clone(),
@@ -94,35 +103,30 @@ impl MetricsExporter {
                 }
                 MetricsDestination::File(path) => {
                     let file = OutputFile::new("--metrics=file:", Path::new(&path), None);
-                    exporter.files.push(file.map_err(line)?);
+                    exporter.files.push(file?);
                 }
             }
         }
-        Ok(exporter)
+        Ok(Some(exporter))
     }
 
     /// Makes the figures so far those that are exported.
-    pub(crate) fn publish(&mut self, report: &RunReport) {
-        self.latest.set(families(report));
+    pub(crate) fn publish(&mut self, families: Vec<Family>) {
+        self.latest.set(families);
     }
 
-    /// Sends and writes the last figures; returns a line for each destination that did not get them.
+    /// Sends and writes the last figures; returns why not for each destination that did not get them.
     pub(crate) fn finish(self) -> Vec<String> {
         self.endpoints.into_iter().for_each(Endpoint::stop);
         let mut lines: Vec<String> = self.senders.into_iter().filter_map(CollectorThread::finish).collect();
         let text = prometheus_text(&self.latest.get().unwrap_or_default());
         for file in self.files {
             if let Err(why) = file.write(text.as_bytes()) {
-                lines.push(line(why).why);
+                lines.push(why.why);
             }
         }
         lines
     }
-}
-
-/// A failure as a line of the program.
-fn line(error: CommandError) -> CommandError {
-    CommandError { why: format!("fiord: {}\n", error.why), ..error }
 }
 
 /// Answers Prometheus on a thread of its own.
@@ -134,7 +138,7 @@ struct Endpoint {
 
 impl Endpoint {
     fn start(address: SocketAddr, name: &str, latest: Latest) -> Result<Endpoint, String> {
-        let failed = |why: String| format!("fiord: {name}: {why}\n");
+        let failed = |why: String| format!("{name}: {why}");
         let listener = TcpListener::bind(address)
             .map_err(|error| failed(format!("{}; choose another address", error_text(&error))))?;
         let (over, is_over) = UnixStream::pair().map_err(|error| failed(error_text(&error)))?;
@@ -165,10 +169,10 @@ fn answer(request: &Request, latest: &Latest) -> Response {
     }
     if request.path != "/metrics" {
         let status = if request.path == "/" { "200 OK" } else { "404 Not Found" };
-        return Response::text(status, "fiord: the metrics of the run are at /metrics\n");
+        return Response::text(status, "fiord: the metrics are at /metrics\n");
     }
     let Some(families) = latest.get() else {
-        let early = Response::text("503 Service Unavailable", "fiord: the run has no figures yet\n");
+        let early = Response::text("503 Service Unavailable", "fiord: there are no figures yet\n");
         return Response { header: Some("Retry-After: 1"), ..early };
     };
     let (kind, body) = match request.accept.contains("application/vnd.google.protobuf") {
@@ -215,7 +219,7 @@ impl CollectorThread {
             }
         };
         let thread = spawn("fiord-otlp", STACK_BYTES, send)
-            .map_err(|error| format!("fiord: {name}: {}\n", not_started(&error)))?;
+            .map_err(|error| format!("{name}: {}", not_started(&error)))?;
         Ok(CollectorThread { name, over, thread })
     }
 
@@ -223,16 +227,12 @@ impl CollectorThread {
     fn finish(self) -> Option<String> {
         if sealed_map::is_sealed() {
             // A request may need another thread, to resolve a name.
-            return Some(format!(
-                "fiord: {}: the last figures were not sent: {}\n",
-                self.name,
-                sealed_map::HELD
-            ));
+            return Some(format!("{}: the last figures were not sent: {}", self.name, sealed_map::HELD));
         }
         drop(self.over);
         let sent = self.thread.join().unwrap_or_else(|panicked| Err(panicked.to_string()));
         let why = sent.err()?;
-        Some(format!("fiord: {}: the last figures were not sent: {why}; is a collector there?\n", self.name))
+        Some(format!("{}: the last figures were not sent: {why}; is a collector there?", self.name))
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use fiord_metrics::families;
 use fiord_options::Problem;
 use fiord_options::value::EtaWhen;
 use fiord_plan::{Direction, Job, Pattern, Plan};
@@ -298,7 +299,7 @@ impl<'a> RunPresenter<'a> {
 
     fn publish(&mut self, report: &RunReport) {
         if let Some(metrics) = &mut self.metrics {
-            metrics.publish(report);
+            metrics.publish(families(report));
         }
     }
 }

@@ -13,7 +13,7 @@ use fiord_engine::registry;
 use fiord_host::{Machine, Prober};
 use fiord_options::cli::{self, Parsed};
 use fiord_options::program::ProgramOptions;
-use fiord_options::value::{EtaWhen, IdleProf, MetricsDestination, Reading, Trust, Value};
+use fiord_options::value::{EtaWhen, IdleProf, Trust};
 use fiord_options::{
     Given, Place, Problem, ProblemKind, ProblemLevel, Setting, Spec, resolve_program, showcmd,
 };
@@ -437,7 +437,7 @@ impl Session {
         if !unsent.is_empty() && outcome.ending == Ending::Complete {
             outcome.ending = Ending::Failed;
         }
-        outcome.errors.extend(unsent);
+        outcome.errors.extend(unsent.iter().map(|why| format!("fiord: {why}\n")));
         let mut status = self.conclude(&outcome, log.and_then(BandwidthLog::failure).as_deref(), output);
         if status == status::SUCCESS {
             let side = Side { name: "this run".to_string(), runs, ..Side::default() };
@@ -576,15 +576,8 @@ impl Session {
     fn metrics_exporter(&self) -> Result<Option<MetricsExporter>, CommandError> {
         let given = self.given();
         let values = given.all(ProgramOptions::metrics).filter_map(|setting| setting.value.as_ref());
-        let mut destinations = Vec::new();
-        for value in values {
-            let parsed = MetricsDestination::parse_bytes(value, &mut Reading::default());
-            destinations.push(parsed.map_err(|why| format!("fiord: --metrics={}: {why}\n", shown(value)))?);
-        }
-        if destinations.is_empty() {
-            return Ok(None);
-        }
-        MetricsExporter::start(destinations, &self.machine.hostname).map(Some)
+        let started = MetricsExporter::start(values.map(AsRef::as_ref), &self.machine.hostname);
+        started.map_err(|error| CommandError { why: format!("fiord: {}\n", error.why), ..error })
     }
 
     /// Where the report goes, as the user typed it.

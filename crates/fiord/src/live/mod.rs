@@ -6,17 +6,16 @@
 mod figures;
 mod screen;
 
-use std::sync::Once;
 use std::time::{Duration, Instant};
 
-use fiord_live::Model;
+use fiord_live::{Model, draw};
 use fiord_report::Finding;
 use fiord_session::event::Intervals;
 use fiord_sys::tty;
 use fiord_worker::{View, WorkerReport};
 
 use self::figures::Figures;
-use self::screen::Screen;
+pub(crate) use self::screen::Screen;
 use crate::layout::{is_dumb, may_use_colours};
 use crate::output::remark;
 
@@ -141,7 +140,7 @@ impl Live {
                 ..self.figures.model()
             };
             if let Some(screen) = &mut self.screen {
-                screen.draw(&model);
+                screen.draw(|area, buffer| draw(&model, area, buffer));
             }
         }
         true
@@ -167,9 +166,7 @@ impl Live {
 
     /// Hides the view; the run goes on with its progress line.
     pub(crate) fn hide(&mut self) {
-        if self.screen.take().is_some() {
-            tty::close_screen();
-        }
+        self.screen = None;
         // A run that follows begins with the progress line, too.
         if self.mode == LiveMode::Always {
             self.mode = LiveMode::ByKey;
@@ -186,7 +183,6 @@ impl Live {
     }
 
     fn open(&mut self) {
-        restore_before_panics();
         self.figures.begin(false);
         self.drawn = None;
         self.screen = Some(Screen::open());
@@ -197,18 +193,6 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// The message of a panic belongs on the screen that stays.
-fn restore_before_panics() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let print = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            tty::restore();
-            print(panic);
-        }));
-    });
 }
 
 fn shown(finding: &Finding) -> (fiord_report::Severity, String) {

@@ -4,8 +4,8 @@
 
 use std::fmt::Write;
 use std::io;
+use std::sync::Once;
 
-use fiord_live::{Model, draw};
 use fiord_report::columns::width;
 use fiord_sys::tty;
 use ratatui_core::buffer::{Buffer, Cell};
@@ -18,35 +18,55 @@ use crate::output;
 const SIZE: (u16, u16) = (80, 24);
 
 /// The screen and what is on it.
-pub(super) struct Screen {
+pub(crate) struct Screen {
     shown: Buffer,
 }
 
 impl Screen {
-    pub(super) fn open() -> Screen {
+    pub(crate) fn open() -> Screen {
+        restore_before_panics();
         tty::open_screen();
         Screen { shown: Buffer::empty(area()) }
     }
 
     /// Whether the terminal has another size than the frame on it.
-    pub(super) fn is_resized(&self) -> bool {
+    pub(crate) fn is_resized(&self) -> bool {
         self.shown.area != area()
     }
 
-    pub(super) fn draw(&mut self, model: &Model) {
+    /// Shows what this draws into the whole area.
+    pub(crate) fn draw(&mut self, draw: impl FnOnce(Rect, &mut Buffer)) {
         let mut text = String::new();
         if self.is_resized() {
             self.shown = Buffer::empty(area());
             text += "\u{1b}[0m\u{1b}[2J";
         }
         let mut next = Buffer::empty(self.shown.area);
-        draw(model, next.area, &mut next);
+        draw(next.area, &mut next);
         changes(&self.shown.diff(&next), &mut text);
         self.shown = next;
         if !text.is_empty() && tty::has_screen() {
             output::draw(&text);
         }
     }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        tty::close_screen();
+    }
+}
+
+/// The message of a panic belongs on the screen that stays.
+fn restore_before_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let print = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            tty::restore();
+            print(panic);
+        }));
+    });
 }
 
 fn area() -> Rect {
