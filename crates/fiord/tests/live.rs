@@ -6,7 +6,8 @@ use std::process::Command;
 
 use fiord_testing::need;
 
-use crate::common::{Dir, helper, until};
+use crate::common::{Dir, fiord, helper, start, until};
+use crate::watch;
 
 const FIORD: &str = env!("CARGO_BIN_EXE_fiord");
 
@@ -201,4 +202,51 @@ fn without_a_terminal_the_view_is_refused() {
         );
     }
     assert_eq!(dir.contents(), []);
+}
+
+#[test]
+fn watching_shows_the_last_second_and_prints_everything_at_the_end() {
+    need!(helper("tmux", &["-V"]));
+    let (dir, _memory, device) = need!(watch::device());
+    let terminal = Terminal::open(&dir);
+    for (key, status) in [("C-c", 130), ("q", 0)] {
+        let job = start(fiord(dir.path(), &watch::reader(&device, 4)));
+        terminal.fiord(&format!("watch {} --for 1h", device.path));
+        let who = format!("fiord  {} ", job.0.id());
+        let screen = terminal.until_shows(&who);
+        let title = format!(" fiord watch {}: the last second", device.path);
+        for part in [&title, "QUEUE P50", "\nWHO", "\nSO FAR\n", " left", "q or Ctrl-C: end"] {
+            assert!(screen.contains(part), "{part} is not in\n{screen}");
+        }
+        // Small terminals have shorter lines, not more of them.
+        terminal.tmux(&["resize-window", "-x", "40", "-y", "9"]);
+        until("the keys are in the last line", || {
+            let screen = terminal.screen();
+            let lines: Vec<&str> = screen.lines().collect();
+            lines.len() == 9 && lines[1].starts_with("DEVICE") && lines[8].starts_with("q or Ctrl-C: end")
+        });
+        terminal.tmux(&["resize-window", "-x", "80", "-y", "24"]);
+        terminal.keys(key);
+        terminal.until_shows(&format!("exit={status}"));
+        let all = terminal.all();
+        assert!(all.contains("SEQ %") && all.contains(&who) && !all.contains("SO FAR"), "{all}");
+        drop(job);
+        terminal.assert_restored();
+        terminal.line("clear; tmux -S tmux clear-history; echo cleared");
+        terminal.until_shows("cleared\n");
+    }
+}
+
+#[test]
+fn watching_into_a_file_has_no_view() {
+    need!(helper("tmux", &["-V"]));
+    let (dir, _memory, device) = need!(watch::device());
+    let terminal = Terminal::open(&dir);
+    terminal.fiord(&format!("watch {} --for 1h --json >out.json", device.path));
+    let screen = terminal.until_shows("watching 1 devices, ");
+    assert!(!screen.contains("SO FAR"), "{screen}");
+    terminal.keys("C-c");
+    terminal.until_shows("exit=130");
+    assert!(dir.text("out.json").contains("\"verdict\""));
+    terminal.assert_restored();
 }

@@ -5,9 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
+use fiord_testing::need;
+use serde_json::{Value, json};
 
-use crate::common::{Dir, fiord, start, until};
+use crate::common::{Dir, finish, fiord, start, until};
+use crate::watch;
 
 const JOB: &str =
     "--name=a --ioengine=null --size=1g --rw=randrw --rate_iops=400 --time_based --numjobs=2 --no-history";
@@ -177,4 +179,62 @@ fn what_cannot_be_exported_is_reported() {
     drop(taken);
     let unsent = run(&format!("otlp:http://{address}/v1/metrics"));
     unsent.assert_status(1).assert_prints(&["the last figures were not sent", "Run status group 0"]);
+}
+
+#[test]
+fn watching_exports_what_it_prints() {
+    let (dir, _memory, device) = need!(watch::device());
+    let port = free_port();
+    let form = format!("--json --metrics=prometheus:{port} --metrics=file:watch.prom");
+    let running = watch::watching(&dir, &device, &form);
+    let job = format!("--name=a --filename={} --direct=1 --ioengine=libaio --iodepth=4", device.path);
+    let line = format!("{job} --rw=randread --bs=8k --number_ios=500 --size=16m --norandommap");
+    finish(start(fiord(dir.path(), &line))).assert_success();
+    let name = device.path.trim_start_matches("/dev/");
+    let labels = format!("device=\"{name}\",operation=\"read\"");
+    let scraped = || String::from_utf8(get(port, "/metrics", "*/*")).unwrap();
+    let kinds = ["queue", "device"].map(|kind| format!("{labels},kind=\"{kind}\""));
+    until("the reads are scraped", || {
+        sum(&scraped(), "fiord_device_latency_seconds_count", &kinds[0]) >= 500.0
+    });
+    let answer = scraped();
+    let of_device = format!("device=\"{name}\",direction=\"read\"");
+    assert!(sum(&answer, "fiord_device_transferred_bytes_total", &of_device) >= 500.0 * 8192.0, "{answer}");
+    assert!(answer.contains("\nfiord_lost_events_total 0\n"), "{answer}");
+    let document = watch::stopped(running);
+    let text = dir.text("watch.prom");
+    let read = watch::row(&document, "devices", "operation", &json!("read"));
+    for kind in &kinds {
+        let count = sum(&text, "fiord_device_latency_seconds_count", kind);
+        assert_eq!(Some(count), read["requests"].as_f64(), "{kind} {text}");
+    }
+    assert!(sum(&text, "fiord_device_ios_total", &of_device) >= 500.0, "{text}");
+    // Both halves of the latency are in seconds: no read of memory takes a minute.
+    let at_device = sum(&text, "fiord_device_latency_seconds_sum", &kinds[1]);
+    assert!(at_device > 0.0 && at_device < 60.0 * 500.0, "{text}");
+}
+
+#[test]
+fn watching_needs_its_destinations_before_and_tells_of_them_afterwards() {
+    let dir = Dir::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    for (destination, why) in [
+        ("nowhere:1".to_string(), "not a destination of metrics: use prometheus:ADDRESS"),
+        (format!("prometheus:{port}"), "(EADDRINUSE); choose another address"),
+    ] {
+        let ran = dir.run(&format!("watch / --for 1h --metrics={destination}"));
+        ran.assert_status(1).assert_prints(&["fiord watch: --metrics=", why]);
+    }
+    // A port that was free a moment ago: no collector is there.
+    let nobody = free_port();
+    let (dir, _memory, device) = need!(watch::device());
+    let ran = dir
+        .run(&format!("watch {} --for 1ms --metrics=otlp:http://127.0.0.1:{nobody}/v1/metrics", device.path));
+    ran.assert_status(1).assert_prints(&[
+        "fiord watch: --metrics=otlp:",
+        "were not sent",
+        "is a collector there?",
+    ]);
+    assert!(ran.stdout.contains("No request reached"), "{}", ran.stdout);
 }

@@ -21,7 +21,7 @@ use crate::common::{
 };
 
 /// A device that nobody uses, over a file in memory: a disk below the file would be watched as well, and others use it.
-fn device() -> Result<(Dir, Mount, LoopDevice), String> {
+pub(crate) fn device() -> Result<(Dir, Mount, LoopDevice), String> {
     let dir = Dir::new();
     let memory = Mount::tmpfs(&dir, "size=20m")?;
     memory.write("image", &vec![0; 16 << 20]);
@@ -30,7 +30,7 @@ fn device() -> Result<(Dir, Mount, LoopDevice), String> {
 }
 
 /// Begins to watch, and returns once the kernel records.
-fn watching(dir: &Dir, device: &LoopDevice, form: &str) -> Running {
+pub(crate) fn watching(dir: &Dir, device: &LoopDevice, form: &str) -> Running {
     let running = start(fiord(dir.path(), &format!("watch {} --for 1h {form}", device.path)));
     let events = format!("fiord-{}", running.0.id());
     // The instance is seen where tracefs is mounted, and in the process's own descriptors where it is not.
@@ -97,7 +97,7 @@ fn endless(device: &LoopDevice, depth: u32, rw: &str) -> String {
     )
 }
 
-fn reader(device: &LoopDevice, depth: u32) -> String {
+pub(crate) fn reader(device: &LoopDevice, depth: u32) -> String {
     endless(device, depth, "randread")
 }
 
@@ -117,14 +117,14 @@ fn sentence<'d>(document: &'d Value, code: &str) -> &'d str {
     row(document, "conclusions", "code", &json!(code))["sentence"].as_str().unwrap()
 }
 
-fn stopped(running: Running) -> Value {
+pub(crate) fn stopped(running: Running) -> Value {
     signal(running.0.id(), "INT");
     let ran = finish(running);
     ran.assert_status(130);
     ran.json()
 }
 
-fn row<'d>(document: &'d Value, table: &str, key: &str, is: &Value) -> &'d Value {
+pub(crate) fn row<'d>(document: &'d Value, table: &str, key: &str, is: &Value) -> &'d Value {
     let rows = document[table].as_array().unwrap();
     rows.iter().find(|row| row[key] == *is).unwrap_or_else(|| panic!("no {is}: {document:#}"))
 }

@@ -40,15 +40,14 @@ pub fn draw(model: &Model, area: Rect, buffer: &mut Buffer) {
     let heights = [1, lines.directions, lines.heat, lines.jobs, lines.devices, lines.cpu, lines.findings, 1];
     let areas = Layout::vertical(heights.map(|lines| Constraint::Length(u16::capped(lines)))).split(area);
     let columns = area.width as usize;
-    let bar = Style::new().add_modifier(Modifier::REVERSED);
-    put(areas[0], buffer, vec![Line::styled(ends(&model.title, &model.progress, columns), bar)]);
+    put(areas[0], buffer, vec![bar(ends(&model.title, &model.progress, columns))]);
     put(areas[1], buffer, directions(&model.directions));
     put(areas[2], buffer, heat(model, columns, lines.heat));
     put(areas[3], buffer, list(jobs_heading(), &model.jobs, lines.jobs, job));
     put(areas[4], buffer, list(devices_heading(), &model.devices, lines.devices, device));
     put(areas[5], buffer, model.cpu.iter().map(|cpu| Line::raw(processors(cpu))).collect());
     put(areas[6], buffer, findings(model, lines.findings, usize::from(area.width)));
-    put(areas[7], buffer, vec![Line::styled(left_aligned(KEYS, columns), bar)]);
+    put(areas[7], buffer, vec![bar(left_aligned(KEYS, columns))]);
 }
 
 /// How many lines each part has.
@@ -99,20 +98,25 @@ impl Lines {
     }
 }
 
-fn put(area: Rect, buffer: &mut Buffer, lines: Vec<Line<'_>>) {
+/// The first or the last line.
+pub(crate) fn bar(text: String) -> Line<'static> {
+    Line::styled(text, Style::new().add_modifier(Modifier::REVERSED))
+}
+
+pub(crate) fn put(area: Rect, buffer: &mut Buffer, lines: Vec<Line<'_>>) {
     for (line, row) in lines.into_iter().zip(area.rows()) {
         line.render(row, buffer);
     }
 }
 
 /// Two texts at both ends of a line; the left one is cut.
-fn ends(left: &str, right: &str, columns: usize) -> String {
+pub(crate) fn ends(left: &str, right: &str, columns: usize) -> String {
     let left = format!(" {}", text(left));
     let room = columns.saturating_sub(width(right) + 2);
     format!("{} {right} ", left_aligned(cut(&left, room), room))
 }
 
-fn heading(text: String) -> Line<'static> {
+pub(crate) fn heading(text: String) -> Line<'static> {
     Line::styled(text, Style::new().add_modifier(Modifier::BOLD))
 }
 
@@ -174,7 +178,12 @@ fn ends_of_heading(left: &str, right: &str, columns: usize) -> String {
 }
 
 /// A heading and as many rows as fit; if not all do, the last line says how many are left out.
-fn list<T>(title: String, rows: &[T], lines: usize, of: impl Fn(&T) -> String) -> Vec<Line<'static>> {
+pub(crate) fn list<T>(
+    title: String,
+    rows: &[T],
+    lines: usize,
+    of: impl Fn(&T) -> String,
+) -> Vec<Line<'static>> {
     if lines == 0 {
         return Vec::new();
     }

@@ -1,4 +1,4 @@
-//! The live view of a run: a model value in, a frame of characters out.
+//! The live views of a run and of watching: a value in, a frame of characters out.
 //!
 //! Invariant: pure. No clock, no file, no terminal: `fiord` reads counters into a [`Model`] and writes the frame out.
 
@@ -10,7 +10,9 @@
 mod draw;
 mod heat;
 mod model;
+mod page;
 
 pub use draw::draw;
 pub use heat::{HeatMap, Second};
 pub use model::{Cpu, DeviceRow, DirectionRow, JobRow, Model};
+pub use page::{Page, draw_page};

@@ -4,10 +4,12 @@
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
-use fiord_live::{Cpu, DeviceRow, DirectionRow, HeatMap, JobRow, Model, draw};
+use fiord_live::{Cpu, DeviceRow, DirectionRow, HeatMap, JobRow, Model, Page, draw, draw_page};
 use fiord_report::Severity;
 use fiord_stats::Histogram;
 use ratatui_core::backend::TestBackend;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
 use ratatui_core::style::Color;
 use ratatui_core::terminal::Terminal;
 
@@ -74,8 +76,16 @@ fn model() -> Model {
 
 /// The lines of the model on a screen, and whether any cell has a colour.
 fn lines(model: &Model, columns: u16, rows: u16) -> (Vec<String>, bool) {
+    drawn(columns, rows, |area, buffer| draw(model, area, buffer))
+}
+
+fn lines_of_page(page: &Page, columns: u16, rows: u16) -> Vec<String> {
+    drawn(columns, rows, |area, buffer| draw_page(page, area, buffer)).0
+}
+
+fn drawn(columns: u16, rows: u16, draw: impl FnOnce(Rect, &mut Buffer)) -> (Vec<String>, bool) {
     let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
-    terminal.draw(|frame| draw(model, frame.area(), frame.buffer_mut())).unwrap();
+    terminal.draw(|frame| draw(frame.area(), frame.buffer_mut())).unwrap();
     let buffer = terminal.backend().buffer();
     let is_coloured = buffer.content.iter().any(|cell| cell.fg != Color::Reset);
     let lines = buffer.content.chunks(usize::from(columns).max(1));
@@ -138,6 +148,53 @@ fn any_size_is_drawn() {
     for columns in [1, 8, 9, 10, 40, 79, 500] {
         for rows in 0..60 {
             assert_eq!(lines(&model(), columns, rows).0.len(), usize::from(rows));
+        }
+    }
+}
+
+/// Devices, and who had requests made, as they are printed.
+fn page() -> Page {
+    let devices = "DEVICE  OP      IOPS  MiB/s  DEPTH  QUEUE P50   QUEUE    P50     P99\n\
+                   vda     read   14807  970.3  12.19     2.03ms  6.78ms  782us  1.17ms\n\
+                   vda     write     23   10.4   0.02     1.01ms  14.6ms  807us  1.94ms\n";
+    let rows = (1..=7).map(|number| format!("job{number}   4{number}11   2111  138.6      14  /\n"));
+    let text = "SO FAR\n\
+                vda is full: 12.2 requests at the device\n\
+                and 41.1 waiting in the queue on average;\n\
+                most of it is fio (29505), 100 % of the\n\
+                device's time. Have it do less, limit it\n\
+                (io.max, ionice), or spread it over more\n\
+                devices.\n";
+    Page {
+        title: "fiord watch vda: the last second".to_string(),
+        progress: "12 s, 48 s left".to_string(),
+        tables: vec![
+            devices.to_string(),
+            "WHO     PID   IOPS  MiB/s  TIME %  CGROUP\n".to_string() + &rows.collect::<String>(),
+        ],
+        text: text.to_string(),
+        keys: "q or Ctrl-C: end, and print what was seen",
+    }
+}
+
+#[test]
+fn tables_are_apart_where_there_is_room() {
+    assert_shows("watch-80x24", &lines_of_page(&page(), 80, 24));
+}
+
+#[test]
+fn a_small_terminal_has_the_beginning_of_each_part_and_says_that_more_follows() {
+    assert_shows("watch-50x14", &lines_of_page(&page(), 50, 14));
+}
+
+#[test]
+fn a_page_is_drawn_at_any_size() {
+    for columns in [1, 8, 40, 79, 500] {
+        for rows in 0..60 {
+            let lines = lines_of_page(&page(), columns, rows);
+            assert_eq!(lines.len(), usize::from(rows));
+            // The keys stay.
+            assert!(lines.last().is_none_or(|last| rows < 2 || page().keys.starts_with(last)), "{lines:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which figures of a report are metrics, and how they are called.
+//! Which figures of a report, and of watched devices, are metrics, and how they are called.
 //!
 //! Invariant: counters are those of the run so far, so that rates can be taken over any part of it; labels tell jobs
 //! apart even if their names are equal.
@@ -7,6 +7,7 @@ use fiord_device::DiskCounters;
 use fiord_report::{JobReport, RunReport};
 use fiord_stats::job::DIRECTIONS;
 use fiord_stats::{DirectionStats, Latency};
+use fiord_watch::{Observation, WatchedDevice};
 
 use crate::family::{Family, Kind, Labels, LatencyHistogram, Sample, Value};
 
@@ -15,9 +16,24 @@ const SECTOR_BYTES: u64 = 512;
 
 /// All metrics of a report, of a run in progress or one that ended. Families without a sample are left out.
 pub fn families(report: &RunReport) -> Vec<Family> {
-    let of = [of_run(report), of_directions(report), of_jobs(report), of_devices(report)];
+    let devices: Vec<Counted> =
+        report.devices.iter().map(|used| (used.device.name.as_str(), used.done())).collect();
+    with_samples([of_run(report), of_directions(report), of_jobs(report), of_devices(&devices)])
+}
+
+/// All metrics of devices that are watched. Families without a sample are left out.
+pub fn watched(observation: &Observation) -> Vec<Family> {
+    let devices = observation.devices.iter();
+    let counted: Vec<Counted> = devices.map(|device| (device.name.as_str(), device.counters)).collect();
+    with_samples([of_devices(&counted), of_requests(observation)])
+}
+
+fn with_samples<const N: usize>(of: [Vec<Family>; N]) -> Vec<Family> {
     of.into_iter().flatten().filter(|family| !family.samples.is_empty()).collect()
 }
+
+/// A device, and what its counters counted.
+type Counted<'a> = (&'a str, DiskCounters);
 
 fn of_run(report: &RunReport) -> Vec<Family> {
     let info = sample(vec![("version", report.version.clone())], 1.0);
@@ -144,16 +160,15 @@ fn of_jobs(report: &RunReport) -> Vec<Family> {
     ]
 }
 
-fn of_devices(report: &RunReport) -> Vec<Family> {
+fn of_devices(devices: &[Counted]) -> Vec<Family> {
     let per_device = |value: &dyn Fn(&DiskCounters) -> f64| {
-        let devices = report.devices.iter();
-        devices.map(|used| sample(device(&used.device.name), value(&used.done()))).collect()
+        devices.iter().map(|(name, done)| sample(device(name), value(done))).collect()
     };
     let per_direction = |values: &dyn Fn(&DiskCounters) -> [u64; 3]| {
         let mut samples = Vec::new();
-        for used in &report.devices {
-            for (name, value) in DIRECTIONS.into_iter().zip(values(&used.done())) {
-                let labels = [device(&used.device.name), vec![("direction", name.to_string())]].concat();
+        for (name, done) in devices {
+            for (direction, value) in DIRECTIONS.into_iter().zip(values(done)) {
+                let labels = [device(name), vec![("direction", direction.to_string())]].concat();
                 samples.push(sample(labels, value as f64));
             }
         }
@@ -163,25 +178,58 @@ fn of_devices(report: &RunReport) -> Vec<Family> {
     vec![
         counter(
             "fiord_device_ios_total",
-            "Requests that the device completed since the run began, those of other programs included.",
+            "Requests that the device completed since fiord began, those of other programs included.",
             per_direction(&|done| [done.read_ios, done.write_ios, done.discard_ios]),
         ),
         counter(
             "fiord_device_transferred_bytes_total",
-            "Bytes that the device transferred since the run began, those of other programs included.",
+            "Bytes that the device transferred since fiord began, those of other programs included.",
             per_direction(&|done| {
                 [bytes(done.read_sectors), bytes(done.write_sectors), bytes(done.discard_sectors)]
             }),
         ),
         counter(
             "fiord_device_busy_seconds_total",
-            "Time during which the device had I/O in flight since the run began.",
+            "Time during which the device had I/O in flight since fiord began.",
             per_device(&|done| done.busy_ms as f64 / 1e3),
         ),
         counter(
             "fiord_device_flushes_total",
-            "Flushes that the device completed since the run began.",
+            "Flushes that the device completed since fiord began.",
             per_device(&|done| done.flush_ios as f64),
+        ),
+    ]
+}
+
+/// What the kernel's tracepoints tell of single requests.
+fn of_requests(observation: &Observation) -> Vec<Family> {
+    let mut samples = Vec::new();
+    let mut is_traced = false;
+    for WatchedDevice { name, figures, probe, .. } in &observation.devices {
+        is_traced |= figures.is_some();
+        let operations = figures.iter().flat_map(|figures| &figures.operations);
+        let of_probe = probe.as_ref().map(|probe| ("probe", probe.reads()));
+        let operations = operations.map(|(operation, of)| (operation.name(), of));
+        for (operation, of) in operations.chain(of_probe.as_ref().map(|(name, reads)| (*name, reads))) {
+            for (kind, latency) in [("queue", &of.queue), ("device", &of.device)] {
+                let more = [("operation", operation.to_string()), ("kind", kind.to_string())];
+                samples.extend(histogram([device(name), more.to_vec()].concat(), latency));
+            }
+        }
+    }
+    let lost = is_traced.then(|| sample(Vec::new(), observation.lost as f64));
+    vec![
+        Family {
+            name: "fiord_device_latency_seconds",
+            help: "Time of requests in the queue, and at the device from when the driver got them, by the kernel's \
+                   tracepoints.",
+            kind: Kind::Histogram,
+            samples,
+        },
+        counter(
+            "fiord_lost_events_total",
+            "Events of tracepoints for which the kernel had no room: their requests are in no latency.",
+            lost.into_iter().collect(),
         ),
     ]
 }
@@ -247,7 +295,8 @@ mod tests {
     #[test]
     fn the_dashboard_and_its_page_show_every_family_and_no_other() {
         let empty = RunReport::default();
-        let all = [of_run(&empty), of_directions(&empty), of_jobs(&empty), of_devices(&empty)];
+        let of_watch = of_requests(&Observation::default());
+        let all = [of_run(&empty), of_directions(&empty), of_jobs(&empty), of_devices(&[]), of_watch];
         let all: Vec<Family> = all.into_iter().flatten().collect();
         let page = include_str!("../../../docs/metrics.md");
         for family in &all {

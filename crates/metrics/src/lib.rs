@@ -1,4 +1,4 @@
-//! The figures of a run as metrics, for monitoring systems.
+//! The figures of a run, or of watched devices, as metrics, for monitoring systems.
 //!
 //! Invariant: every format renders the same [`families()`]; a metric is declared in one place, with its name, its help
 //! and its kind.
@@ -15,7 +15,7 @@ mod otlp;
 mod prometheus;
 mod protobuf;
 
-pub use families::families;
+pub use families::{families, watched};
 pub use family::{Family, Kind, Labels, LatencyHistogram, Sample, Value};
 pub use otlp::json as otlp_json;
 pub use prometheus::text as prometheus_text;

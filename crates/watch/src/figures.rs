@@ -70,6 +70,19 @@ impl OperationFigures {
         }
     }
 
+    /// What was counted since `earlier`, an earlier copy.
+    pub(crate) fn since(&self, earlier: &OperationFigures) -> OperationFigures {
+        let part = |now: &Latency, then| now.since(then).unwrap_or_else(|| now.clone());
+        OperationFigures {
+            requests: self.requests - earlier.requests,
+            bytes: self.bytes - earlier.bytes,
+            sequential: self.sequential - earlier.sequential,
+            queue: part(&self.queue, &earlier.queue),
+            device: part(&self.device, &earlier.device),
+            ..self.clone()
+        }
+    }
+
     /// The mean number of requests at the device at a time.
     pub fn depth(&self, elapsed_ns: u64) -> f64 {
         self.device.running.sum as f64 / elapsed_ns.max(1) as f64
@@ -105,6 +118,16 @@ pub struct ProbeFigures {
 }
 
 impl ProbeFigures {
+    /// What was found since `earlier`, an earlier copy.
+    pub(crate) fn since(&self, earlier: &ProbeFigures) -> ProbeFigures {
+        let traced = |now: &OperationFigures| match &earlier.traced {
+            Some(then) => now.since(then),
+            None => now.clone(),
+        };
+        let calls = self.calls.since(&earlier.calls).unwrap_or_else(|| self.calls.clone());
+        ProbeFigures { traced: self.traced.as_ref().map(traced), calls, ..self.clone() }
+    }
+
     /// Its reads; as the calls if they could not be traced, without time in the queue.
     pub fn reads(&self) -> OperationFigures {
         self.traced.clone().unwrap_or_else(|| {
@@ -118,7 +141,7 @@ impl ProbeFigures {
 /// What a device did.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceFigures {
-    /// By operation; those that did not occur are absent.
+    /// By operation; those that did not occur are absent, or have no requests.
     pub operations: BTreeMap<Operation, OperationFigures>,
     /// By issuer (its place in the list of issuers) and operation.
     pub issuers: BTreeMap<(usize, Operation), IssuerFigures>,
@@ -139,6 +162,20 @@ impl DeviceFigures {
         issuer.device_ns += request.device_ns();
     }
 
+    /// What was counted since `earlier`, an earlier copy; what did not occur since has no requests.
+    pub(crate) fn since(&self, earlier: &DeviceFigures) -> DeviceFigures {
+        let mut part = self.clone();
+        for (key, now) in &mut part.issuers {
+            let then = earlier.issuers.get(key).copied().unwrap_or_default();
+            now.requests -= then.requests;
+            now.bytes -= then.bytes;
+            now.device_ns -= then.device_ns;
+        }
+        each_since(&mut part.operations, &earlier.operations);
+        each_since(&mut part.parties, &earlier.parties);
+        part
+    }
+
     /// The time of a party's requests at the device, in percent of that of all.
     pub fn party_percent(&self, party: Party) -> f64 {
         let of = self.parties.iter().filter(|((whose, _), _)| *whose == party);
@@ -157,6 +194,14 @@ impl DeviceFigures {
         all.fold((0, 0), |(queue, device), figures| {
             (queue + figures.queue.running.sum, device + figures.device.running.sum)
         })
+    }
+}
+
+fn each_since<K: Ord>(all: &mut BTreeMap<K, OperationFigures>, earlier: &BTreeMap<K, OperationFigures>) {
+    for (key, now) in all {
+        if let Some(then) = earlier.get(key) {
+            *now = now.since(then);
+        }
     }
 }
 

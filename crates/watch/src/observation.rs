@@ -91,8 +91,68 @@ impl Observation {
         }
     }
 
+    /// What the devices did since `earlier`, which was observed of the same devices; what was concluded from other counters
+    /// is left out.
+    #[must_use]
+    pub fn since(&self, earlier: &Observation) -> Observation {
+        let device = |(now, then): (&WatchedDevice, &WatchedDevice)| WatchedDevice {
+            counters: now.counters.since(&then.counters),
+            figures: now.figures.as_ref().zip(then.figures.as_ref()).map(|(now, then)| now.since(then)),
+            probe: now.probe.as_ref().zip(then.probe.as_ref()).map(|(now, then)| now.since(then)),
+            name: now.name.clone(),
+            ..WatchedDevice::default()
+        };
+        Observation {
+            elapsed_ns: self.elapsed_ns - earlier.elapsed_ns,
+            devices: self.devices.iter().zip(&earlier.devices).map(device).collect(),
+            issuers: self.issuers.clone(),
+            ..Observation::default()
+        }
+    }
+
     /// Per second.
     pub fn per_s(&self, count: u64) -> f64 {
         count as f64 * 1e9 / self.elapsed_ns.max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fiord_profile::tracepoints::{Completed, Operation};
+
+    use super::*;
+    use crate::tables;
+
+    fn read(device_ns: u64) -> Completed {
+        Completed { sectors: 8, issued_ns: 5, completed_ns: 5 + device_ns, ..Completed::default() }
+    }
+
+    #[test]
+    fn a_second_has_its_own_requests_and_latencies() {
+        let mut figures = DeviceFigures::default();
+        (0..100).for_each(|_| figures.add(&read(1_000_000), 0, Some(Party::Others)));
+        figures.add(&Completed { operation: Operation::Write, ..read(7) }, 1, Some(Party::Chosen));
+        let observed = |elapsed_ns, figures: &DeviceFigures| {
+            let device = WatchedDevice { figures: Some(figures.clone()), ..WatchedDevice::default() };
+            let named = |name: &str| Issuer { name: name.to_string(), ..Issuer::default() };
+            let issuers = ["a", "b", "c"].map(named).to_vec();
+            Observation { elapsed_ns, devices: vec![device], issuers, ..Observation::default() }
+        };
+        let before = observed(5_000_000_000, &figures);
+        (0..10).for_each(|_| figures.add(&read(1000), 2, Some(Party::Others)));
+        let second = observed(6_000_000_000, &figures).since(&before);
+        let last = second.devices[0].figures.as_ref().unwrap();
+        let of = &last.operations[&Operation::Read];
+        assert_eq!((of.requests, of.bytes, of.device.running.sum), (10, 10 * 4096, 10_000));
+        assert!(of.device.percentiles(&[100.0])[0] < 1100, "{:?}", of.device.percentiles(&[100.0]));
+        let of_issuers = last.issuers.iter().map(|((issuer, _), of)| (*issuer, of.requests));
+        assert_eq!(of_issuers.collect::<Vec<_>>(), [(0, 0), (1, 0), (2, 10)]);
+        assert_eq!(tables::devices(&second).rows.len(), 1, "nothing was written");
+        assert_eq!(tables::parties(&second).rows.len(), 1, "the chosen did nothing");
+        let shares = tables::shares(&second, &second.devices[0]);
+        assert_eq!(shares.into_iter().map(|share| share.name).collect::<Vec<_>>(), ["c"]);
+        assert!((second.per_s(of.requests) - 10.0).abs() < 1e-9);
+        let same = before.since(&before);
+        assert_eq!(same.devices[0].figures.as_ref().map(DeviceFigures::requests), Some(0));
     }
 }

@@ -42,7 +42,7 @@ pub fn devices(observation: &Observation) -> Table {
         let named = |figures: Vec<Cell>| [vec![Cell::Text(device.name.clone())], figures].concat();
         let rows: Vec<Vec<Cell>> = match &device.figures {
             Some(figures) => {
-                let rows = figures.operations.iter();
+                let rows = figures.operations.iter().filter(|(_, of)| of.requests > 0);
                 rows.map(|(operation, of)| named(traced(observation, *operation, of))).collect()
             }
             None => counted(observation, device).into_iter().map(named).collect(),
@@ -68,6 +68,7 @@ pub fn parties(observation: &Observation) -> Table {
             vec![Cell::Text(device.name.clone()), Cell::Text(party.to_string()), time_percent]
         };
         let parties = device.figures.iter().flat_map(|figures| &figures.parties);
+        let parties = parties.filter(|(_, of)| of.requests > 0);
         let all_ns = device.figures.as_ref().map_or(1, |figures| figures.waited_ns().1.max(1)) as f64;
         table.rows.extend(parties.map(|((party, operation), of)| {
             let time_percent = Cell::Number(100.0 * of.device.running.sum as f64 / all_ns, 0);
@@ -106,6 +107,19 @@ pub const DEVICES_SHOWN: [&str; 10] = [
     "size_bytes",
     "sequential_percent",
     "depth",
+    "queue_p99_ns",
+    "device_p50_ns",
+    "device_p99_ns",
+];
+
+/// The columns of [`devices`] in a view that goes on.
+pub const DEVICES_LIVE: [&str; 9] = [
+    "device",
+    "operation",
+    "iops",
+    "bandwidth_mib_s",
+    "depth",
+    "queue_p50_ns",
     "queue_p99_ns",
     "device_p50_ns",
     "device_p99_ns",
@@ -251,7 +265,7 @@ fn added(one: IssuerFigures, other: IssuerFigures) -> IssuerFigures {
 pub(crate) fn shares(observation: &Observation, device: &WatchedDevice) -> Vec<Share> {
     let Some(figures) = &device.figures else { return Vec::new() };
     let mut by_name: BTreeMap<(String, Option<usize>), IssuerFigures> = BTreeMap::new();
-    for ((issuer, operation), of) in &figures.issuers {
+    for ((issuer, operation), of) in figures.issuers.iter().filter(|(_, of)| of.requests > 0) {
         let Some(known) = observation.issuers.get(*issuer) else { continue };
         let is_any_worker = known.kind(*operation) == IssuerKind::Writeback;
         let key = (known.shown(*operation), (!is_any_worker).then_some(*issuer));

@@ -110,7 +110,7 @@ pub const DOORS: &[Door] = &[
     ),
     door(
         "fiord-metrics",
-        &["fiord-device", "fiord-report", "fiord-stats", "prost", "serde_json"],
+        &["fiord-device", "fiord-report", "fiord-stats", "fiord-watch", "prost", "serde_json"],
         "how jobs are run, who reads metrics",
     ),
     door("fiord-export", &["fiord-import", "fiord-report", "fiord-stats"], "files, the history, stdout"),

@@ -2,12 +2,14 @@
 //!
 //! Invariant: adds no I/O without `--probe`. Ctrl-C ends watching, and what was seen until then is printed.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use fiord_host::System;
+use fiord_metrics::watched;
 use fiord_report::json::Writer;
 use fiord_report::path::shown;
 use fiord_report::table::Cell;
@@ -18,11 +20,12 @@ use fiord_watch::{Conclusion, Observation, conclusion, tables};
 
 use super::parse;
 use crate::arguments::{self, CommandError, Invocation};
-use crate::layout::{self, folded, width};
+use crate::layout::{self, width};
+use crate::metrics::{EXPORT_EVERY, MetricsExporter};
 use crate::status;
 use crate::status_line::StatusLine;
 use crate::subcommand::Subcommands;
-use crate::watch::{self, Chosen};
+use crate::watch::{self, Chosen, View, Watch};
 
 /// Watches the disks of this machine, or those below a target, and says what they
 /// do, for whom, how long requests wait in the queue and at the device, and what
@@ -49,6 +52,9 @@ pub(super) struct Options {
     /// How long to watch; Ctrl-C ends it earlier
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = parse::positive_duration)]
     time: Duration,
+    /// Export figures meanwhile (docs/metrics.md)
+    #[arg(long, value_name = "DESTINATION")]
+    metrics: Vec<OsString>,
     /// Print JSON (described in docs/json.md)
     #[arg(long)]
     json: bool,
@@ -65,25 +71,79 @@ impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         let chosen = self.chosen()?;
         let devices = devices(self.target.as_deref())?;
+        let host = fiord_sys::system::names().host;
+        let metrics = MetricsExporter::start(self.metrics.iter().map(AsRef::as_ref), &host)?;
         // Ctrl-C ends watching; a second one ends fiord.
         let _ = signal::record_stop_requests();
-        let mut line = fiord_sys::tty::stderr_is_terminal().then(StatusLine::default);
         let settings = watch::Settings { time: self.time, chosen, probe_per_s: self.probe };
-        let mut observation = watch::observe(&devices, &settings, |passed| {
-            if let Some(line) = &mut line {
-                let left = layout::duration(self.time.saturating_sub(passed));
-                line.draw(&format!("watching {} devices, {left} left", devices.len()));
-            }
-        });
-        if let Some(line) = &mut line {
-            line.clear();
-        }
+        let mut shows = Shows::begin(&self, devices.len(), metrics);
+        let mut observation = watch::observe(&devices, &settings, |watch| shows.look(watch));
+        let unsent = shows.end(&observation);
         if self.target.is_none() {
             observation.keep_used();
         }
         let found = conclusion::conclusions(&observation);
         arguments::print(if self.json { json(&observation, &found) } else { text(&observation, &found) })?;
-        Ok(ExitCode::from(signal::stop_requested().map_or(status::SUCCESS, status::of_signal)))
+        let status = signal::stop_requested().map_or(status::SUCCESS, status::of_signal);
+        match unsent.is_empty() {
+            true => Ok(ExitCode::from(status)),
+            false => Err(CommandError::from(unsent.join("\n"))),
+        }
+    }
+}
+
+/// Who sees what is watched while it is.
+struct Shows {
+    view: Option<View>,
+    line: Option<StatusLine>,
+    metrics: Option<MetricsExporter>,
+    devices: usize,
+    time: Duration,
+    /// When the view and metrics have the next figures.
+    due: Duration,
+}
+
+impl Shows {
+    fn begin(options: &Options, devices: usize, metrics: Option<MetricsExporter>) -> Shows {
+        let view = View::open(options.target.as_deref().map(shown));
+        let has_line = view.is_none() && fiord_sys::tty::stderr_is_terminal();
+        let line = has_line.then(StatusLine::default);
+        Shows { view, line, metrics, devices, time: options.time, due: Duration::ZERO }
+    }
+
+    /// Returns whether to go on watching.
+    fn look(&mut self, watch: &Watch<'_>) -> bool {
+        if let Some(line) = &mut self.line {
+            let left = layout::duration(self.time.saturating_sub(watch.elapsed()));
+            line.draw(&format!("watching {} devices, {left} left", self.devices));
+        }
+        let is_due = watch.elapsed() >= self.due;
+        if is_due && (self.view.is_some() || self.metrics.is_some()) {
+            self.due = watch.elapsed() + EXPORT_EVERY;
+            let so_far = watch.so_far();
+            self.export(&so_far);
+            if let Some(view) = &mut self.view {
+                view.saw(so_far);
+            }
+        }
+        self.view.as_mut().is_none_or(|view| view.look(watch, self.time, is_due))
+    }
+
+    fn export(&mut self, observation: &Observation) {
+        if let Some(metrics) = &mut self.metrics {
+            metrics.publish(watched(observation));
+        }
+    }
+
+    /// Leaves the terminal as it was, and exports all that was observed; returns why not, for each destination that did not get
+    /// it.
+    fn end(mut self, observation: &Observation) -> Vec<String> {
+        self.view = None;
+        self.export(observation);
+        if let Some(line) = &mut self.line {
+            line.clear();
+        }
+        self.metrics.map(MetricsExporter::finish).unwrap_or_default()
     }
 }
 
@@ -127,21 +187,8 @@ fn no_target(target: &Path, error: &io::Error) -> String {
 
 fn text(observation: &Observation, found: &[Conclusion]) -> String {
     let width = width();
-    let named = usize::from(observation.devices.len() == 1);
-    let mut sections = vec![
-        tables::devices(observation).select(&tables::DEVICES_SHOWN).text(width),
-        tables::parties(observation).select(&tables::PARTIES_SHOWN[named..]).text(width),
-        tables::issuers(observation).select(&tables::ISSUERS_SHOWN[named..]).text(width),
-        tables::dirtiers(observation).text(width),
-    ];
-    sections.retain(|section| !section.is_empty());
-    let mut sentences = vec![conclusion::verdict(observation, found)];
-    sentences.extend(found.iter().skip(1).map(|also| format!("{} {}", also.sentence, also.remedy)));
-    if observation.lost > 0 {
-        sentences.push(format!("{} events were lost: the kernel had no room for them.", observation.lost));
-    }
-    sentences.extend(observation.lacking.iter().cloned());
-    sections.extend(sentences.iter().map(|sentence| folded(sentence, width, 0)));
+    let mut sections = watch::tables(observation, &tables::DEVICES_SHOWN, width);
+    sections.extend(watch::sentences(observation, found, width));
     sections.join("\n")
 }
 

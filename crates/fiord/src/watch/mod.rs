@@ -5,6 +5,7 @@
 mod chosen;
 mod probe;
 mod requests;
+mod view;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use fiord_watch::{Dirtier, Limit, Observation, ProbeFigures, WatchedDevice};
 pub(crate) use self::chosen::Chosen;
 use self::probe::{Opened, Probe};
 use self::requests::{Counted, RequestCounter};
+pub(crate) use self::view::{View, sentences, tables};
 use crate::tracepoints::kernel_number;
 
 /// How often the kernel's buffers are emptied: a processor's holds fifty thousand events.
@@ -37,64 +39,106 @@ pub(crate) struct Settings {
     pub(crate) probe_per_s: Option<u32>,
 }
 
-/// Watches these devices, or until a signal asks to stop; `progress` is told the seconds that have passed.
+/// Devices that are being watched.
+pub(crate) struct Watch<'w> {
+    devices: &'w [BlockDevice],
+    chosen: Option<&'w Chosen>,
+    before: Counters,
+    counter: Option<RequestCounter>,
+    probes: Vec<(String, Probe)>,
+    /// What could not be observed, and what to do.
+    lacking: Vec<String>,
+    began_ns: u64,
+    began_cpu_ns: u64,
+    now_ns: u64,
+}
+
+/// Watches these devices as long as it is to last, until a signal asks to stop, or `look` returns false, which is called ten
+/// times a second.
 pub(crate) fn observe(
     devices: &[BlockDevice],
     settings: &Settings,
-    mut progress: impl FnMut(Duration),
+    mut look: impl FnMut(&Watch<'_>) -> bool,
 ) -> Observation {
-    let began_cpu_ns = clock::thread_cpu_ns();
-    let mut lacking = Vec::new();
-    let numbers: Vec<DeviceNumber> = devices.iter().filter_map(BlockDevice::number).collect();
-    let opened = settings.probe_per_s.map(|per_s| (per_s, open_for_probes(devices, &mut lacking)));
-    let chosen = settings.chosen.as_ref();
-    let mut counter = RequestCounter::start(&numbers, chosen).map_err(|why| lacking.push(why)).ok();
-    let before = Counters::read(devices);
-    if counter.is_none() && chosen.is_some() {
-        lacking.push("whose requests are, which these times would come with".to_string());
-    }
-    let probes = start_probes(opened, &mut lacking);
-    let threads = || probes.iter().map(|(_, probe)| probe.thread()).filter(|thread| *thread != 0).collect();
-    let began_ns = clock::monotonic_ns();
-    let end_ns = began_ns.saturating_add(u64::try_from(settings.time.as_nanos()).unwrap_or(u64::MAX));
-    let mut now_ns = began_ns;
-    while now_ns < end_ns && signal::stop_requested().is_none() {
-        clock::sleep_until_ns(end_ns.min(now_ns + u64::capped(EVERY.as_nanos())));
-        now_ns = clock::monotonic_ns();
-        if let Some(counter) = &mut counter {
-            counter.read(threads());
+    let mut watch = Watch::start(devices, settings);
+    let end_ns = watch.began_ns.saturating_add(u64::capped(settings.time.as_nanos()));
+    while watch.now_ns < end_ns && signal::stop_requested().is_none() && look(&watch) {
+        clock::sleep_until_ns(end_ns.min(watch.now_ns + u64::capped(EVERY.as_nanos())));
+        watch.now_ns = clock::monotonic_ns();
+        let threads = watch.probe_threads();
+        if let Some(counter) = &mut watch.counter {
+            counter.read(threads);
         }
-        progress(Duration::from_nanos(now_ns - began_ns));
     }
-    let elapsed_ns = now_ns - began_ns;
-    let mut probed: Vec<(String, ProbeFigures)> =
-        probes.iter().map(|(name, probe)| (name.clone(), probe.finish())).collect();
-    let after = Counters::read(devices);
-    let mut counted = counter.map(|counter| counter.finish(threads())).unwrap_or_default();
-    lacking.extend(counted.lacking.take());
-    let counters = before.disks.iter().copied().zip(after.disks.iter().copied());
-    let devices_watched = devices.iter().zip(counters);
-    let system = System::read();
-    let swap = swap_devices(&system);
-    let watched = |(device, both): (&BlockDevice, _)| {
-        let place = probed.iter().position(|(name, _)| name == device.name());
-        let probe = place.map(|place| probed.swap_remove(place).1);
-        let is_swap = swap.contains(device);
-        let below = backed_by(device, &system);
-        let backed_by = below.iter().map(|disk| disk.name().to_owned()).collect();
-        WatchedDevice { is_swap, backed_by, ..watched(device, both, probe, &mut counted) }
-    };
-    Observation {
-        elapsed_ns,
-        devices: devices_watched.map(watched).collect(),
-        issuers: std::mem::take(&mut counted.issuers),
-        chosen: chosen.map(Chosen::words),
-        limits: limits(devices, &before.groups, &after.groups, elapsed_ns),
-        dirtiers: dirtiers(&before, &after),
-        swapped_bytes: after.swapped_bytes.saturating_sub(before.swapped_bytes),
-        lost: counted.lost,
-        own_ns: clock::thread_cpu_ns() - began_cpu_ns,
-        lacking,
+    watch.stop();
+    watch.so_far()
+}
+
+impl<'w> Watch<'w> {
+    fn start(devices: &'w [BlockDevice], settings: &'w Settings) -> Watch<'w> {
+        let began_cpu_ns = clock::thread_cpu_ns();
+        let mut lacking = Vec::new();
+        let numbers: Vec<DeviceNumber> = devices.iter().filter_map(BlockDevice::number).collect();
+        let opened = settings.probe_per_s.map(|per_s| (per_s, open_for_probes(devices, &mut lacking)));
+        let chosen = settings.chosen.as_ref();
+        let counter = RequestCounter::start(&numbers, chosen).map_err(|why| lacking.push(why)).ok();
+        let before = Counters::read(devices);
+        if counter.is_none() && chosen.is_some() {
+            lacking.push("whose requests are, which these times would come with".to_string());
+        }
+        let probes = start_probes(opened, &mut lacking);
+        let now_ns = clock::monotonic_ns();
+        Watch { devices, chosen, before, counter, probes, lacking, began_ns: now_ns, began_cpu_ns, now_ns }
+    }
+
+    fn probe_threads(&self) -> Vec<i32> {
+        self.probes.iter().map(|(_, probe)| probe.thread()).filter(|thread| *thread != 0).collect()
+    }
+
+    fn stop(&mut self) {
+        self.probes.iter().for_each(|(_, probe)| probe.stop());
+        let threads = self.probe_threads();
+        if let Some(counter) = &mut self.counter {
+            counter.stop(threads);
+        }
+    }
+
+    /// For how long they have been watched.
+    pub(crate) fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.now_ns - self.began_ns)
+    }
+
+    /// What was observed so far.
+    pub(crate) fn so_far(&self) -> Observation {
+        let elapsed_ns = self.now_ns - self.began_ns;
+        let mut probed: Vec<(String, ProbeFigures)> =
+            self.probes.iter().map(|(name, probe)| (name.clone(), probe.figures())).collect();
+        let (before, after) = (&self.before, Counters::read(self.devices));
+        let (mut counted, issuers) = self.counter.as_ref().map(RequestCounter::counted).unwrap_or_default();
+        let system = System::read();
+        let swap = swap_devices(&system);
+        let counters = before.disks.iter().copied().zip(after.disks.iter().copied());
+        let watched = |(device, both): (&BlockDevice, _)| {
+            let place = probed.iter().position(|(name, _)| name == device.name());
+            let probe = place.map(|place| probed.swap_remove(place).1);
+            let is_swap = swap.contains(device);
+            let below = backed_by(device, &system);
+            let backed_by = below.iter().map(|disk| disk.name().to_owned()).collect();
+            WatchedDevice { is_swap, backed_by, ..watched(device, both, probe, &mut counted) }
+        };
+        let devices = self.devices.iter().zip(counters).map(watched).collect();
+        Observation {
+            elapsed_ns,
+            devices,
+            issuers,
+            chosen: self.chosen.map(Chosen::words),
+            limits: limits(self.devices, &before.groups, &after.groups, elapsed_ns),
+            dirtiers: dirtiers(before, &after),
+            swapped_bytes: after.swapped_bytes.saturating_sub(before.swapped_bytes),
+            lost: counted.lost,
+            own_ns: clock::thread_cpu_ns() - self.began_cpu_ns,
+            lacking: self.lacking.iter().chain(&counted.lacking).cloned().collect(),
+        }
     }
 }
 

@@ -67,10 +67,14 @@ impl Probe {
         locked(&self.shared, |shared| shared.thread)
     }
 
-    /// Ends it, and returns what it found.
-    pub(super) fn finish(&self) -> ProbeFigures {
+    /// Ends it.
+    pub(super) fn stop(&self) {
+        locked(&self.shared, |shared| shared.is_over = true);
+    }
+
+    /// What it has found.
+    pub(super) fn figures(&self) -> ProbeFigures {
         locked(&self.shared, |shared| {
-            shared.is_over = true;
             let waiting_ns = shared.began_ns.map_or(0, |began_ns| clock::monotonic_ns() - began_ns);
             ProbeFigures { waiting_ns, ..shared.figures.clone() }
         })

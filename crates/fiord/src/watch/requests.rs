@@ -25,13 +25,12 @@ pub(super) struct RequestCounter {
 }
 
 /// What was counted.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Counted {
     /// By the kernel's number of the device; `None` if nothing could be recorded.
     pub(super) devices: Option<BTreeMap<u32, DeviceFigures>>,
     /// The same of the requests of probes.
     pub(super) probes: BTreeMap<u32, OperationFigures>,
-    pub(super) issuers: Vec<Issuer>,
     pub(super) lost: u64,
     /// What could not be observed, and what to do.
     pub(super) lacking: Option<String>,
@@ -129,10 +128,14 @@ impl RequestCounter {
     }
 
     /// Stops recording.
-    pub(super) fn finish(mut self, probes: Vec<i32>) -> Counted {
+    pub(super) fn stop(&mut self, probes: Vec<i32>) {
         self.probes = probes;
         let rest = self.recorder.finish();
         self.count(rest, u64::MAX);
-        Counted { issuers: self.issuers.all, ..self.counted }
+    }
+
+    /// What was counted so far, and the issuers that it names.
+    pub(super) fn counted(&self) -> (Counted, Vec<Issuer>) {
+        (self.counted.clone(), self.issuers.all.clone())
     }
 }
