@@ -32,6 +32,7 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
             ("mariadb-server", "/usr/sbin/mariadbd"),
             ("strace", "/usr/bin/strace"),
             ("tmux", "/usr/bin/tmux"),
+            ("sysstat", "/usr/bin/iostat"),
             ("mandoc", "/usr/bin/mandoc"),
         ],
     ),

@@ -501,3 +501,57 @@ fn what_has_no_disk_is_refused_with_what_to_name() {
     let ran = dir.run("watch /proc");
     assert!(ran.assert_status(1).stderr.contains("no block device is below it"), "{ran:?}");
 }
+
+/// The I/Os and KiB that iostat counted in all of its intervals but the first, which is the time since the machine started.
+fn of_iostat(text: &str) -> (f64, f64) {
+    let document: Value = serde_json::from_str(text).unwrap();
+    let intervals = document["sysstat"]["hosts"][0]["statistics"].as_array().unwrap();
+    intervals[1..].iter().fold((0.0, 0.0), |(ios, kib), interval| {
+        let number = |key: &str| interval["disk"][0][key].as_f64().unwrap();
+        let moved = number("kB_read") + number("kB_wrtn");
+        let moved_per_s = number("kB_read/s") + number("kB_wrtn/s");
+        // It says no interval, but that follows from totals and rates.
+        let seconds = if moved_per_s > 0.0 { moved / moved_per_s } else { 0.0 };
+        (ios + number("tps") * seconds, kib + moved)
+    })
+}
+
+#[test]
+fn iostat_counts_as_much() {
+    need!(helper("iostat", &["-V"]));
+    let (dir, _memory, device) = need!(device());
+    let running = watching(&dir, &device, "--json");
+    let mut iostat = Command::new("iostat");
+    iostat.args(["-d", "-k", "-o", "JSON", &device.path, "1"]).env("LC_ALL", "C");
+    let out = fs::File::create(dir.join("iostat")).unwrap();
+    let mut iostat = iostat.stdout(out).spawn().unwrap();
+    let reports = || dir.text("iostat").matches("disk_device").count();
+    let until_reports = |more: usize| {
+        let before = reports();
+        until("iostat has reported", || reports() >= before + more);
+    };
+    until("iostat has begun", || reports() > 0);
+    let line = format!(
+        "--name=a --filename={} --direct=1 --ioengine=libaio --iodepth=4 --rw=randrw --bs=8k --number_ios=20000 --io_size=1g \
+         --size=16m --norandommap",
+        device.path
+    );
+    finish(start(fiord(dir.path(), &line))).assert_success();
+    // The first may have begun before the job ended.
+    until_reports(2);
+    signal(iostat.id(), "INT");
+    iostat.wait().unwrap();
+    let document = stopped(running);
+    assert_eq!(document["lost_events"], 0, "{document:#}");
+    let rows = document["devices"].as_array().unwrap().iter();
+    let (ios, kib) = rows.filter(|row| row["operation"] != "flush").fold((0.0, 0.0), |(ios, kib), row| {
+        let number = |key: &str| row[key].as_f64().unwrap();
+        (ios + number("requests"), kib + number("requests") * number("size_bytes") / 1024.0)
+    });
+    // Neighbors may have been merged, and a mean size is whole bytes.
+    assert!(kib > 0.999 * 8.0 * 20_000.0, "{document:#}");
+    let (ios_of_iostat, kib_of_iostat) = of_iostat(&dir.text("iostat"));
+    for (ours, theirs) in [(ios, ios_of_iostat), (kib, kib_of_iostat)] {
+        assert!((ours / theirs - 1.0).abs() < 0.02, "{ours} {theirs}: {document:#} {}", dir.text("iostat"));
+    }
+}
