@@ -84,10 +84,10 @@ impl Invocation for Options {
         }
         let found = conclusion::conclusions(&observation);
         arguments::print(if self.json { json(&observation, &found) } else { text(&observation, &found) })?;
-        let status = signal::stop_requested().map_or(status::SUCCESS, status::of_signal);
+        let ended = signal::stop_requested().map(status::of_signal);
         match unsent.is_empty() {
-            true => Ok(ExitCode::from(status)),
-            false => Err(CommandError::from(unsent.join("\n"))),
+            true => Ok(ExitCode::from(ended.unwrap_or(status::SUCCESS))),
+            false => Err(CommandError { why: unsent.join("\n"), status: ended.unwrap_or(status::FAILED) }),
         }
     }
 }
