@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use fiord_host::DiskCounters;
 use fiord_live::{Page, draw_page};
+use fiord_report::path::visible;
 use fiord_report::table::Table;
 use fiord_sys::tty;
 use fiord_watch::{Conclusion, Observation, conclusion, tables};
@@ -38,7 +39,8 @@ pub(crate) fn sentences(observation: &Observation, found: &[Conclusion], width: 
         sentences.push(format!("{} events were lost: the kernel had no room for them.", observation.lost));
     }
     sentences.extend(observation.lacking.iter().cloned());
-    sentences.iter().map(|sentence| folded(sentence, width, 0)).collect()
+    // Anyone may call a process as a terminal's sequence.
+    sentences.iter().map(|sentence| folded(&visible(sentence), width, 0)).collect()
 }
 
 /// The view.
@@ -111,5 +113,32 @@ impl View {
 impl Drop for View {
     fn drop(&mut self) {
         tty::restore();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fiord_profile::tracepoints::{Completed, Operation};
+    use fiord_watch::{DeviceFigures, Issuer, WatchedDevice};
+
+    use super::*;
+
+    #[test]
+    fn names_of_processes_move_no_cursor() {
+        let mut figures = DeviceFigures::default();
+        (0..200).for_each(|_| {
+            let request = Completed { operation: Operation::Read, sectors: 8, ..Completed::default() };
+            figures.add(&Completed { issued_ns: 5, completed_ns: 5000, ..request }, 0, None);
+        });
+        let observation = Observation {
+            elapsed_ns: 1_000_000_000,
+            devices: vec![WatchedDevice { figures: Some(figures), ..WatchedDevice::default() }],
+            issuers: vec![Issuer { name: "\u{1b}[2Jx".to_string(), pid: 7, ..Issuer::default() }],
+            ..Observation::default()
+        };
+        let sentences = sentences(&observation, &[], 80).concat();
+        assert!(sentences.contains("\\u{1b}[2Jx (7)") && !sentences.contains('\u{1b}'), "{sentences}");
+        let tables = tables(&observation, &tables::DEVICES_LIVE, 80).concat();
+        assert!(tables.contains("\\u{1b}[2Jx") && !tables.contains('\u{1b}'), "{tables}");
     }
 }
