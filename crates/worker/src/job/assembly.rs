@@ -53,12 +53,12 @@ pub(crate) struct Common<'a> {
 ///
 /// Boxed, because the stack for several copies of it would stay allocated in each of thousands of threads.
 #[inline(never)]
-pub(crate) fn assemble<'a, 'arena, E: Engine<'arena>>(
+pub(crate) fn assemble<'a, 'arena>(
     job: &'a Job,
     shown: Shown<'a>,
     common: Common<'a>,
     debug: Option<&DebugLog>,
-    engine: &mut E,
+    engine: &mut dyn Engine<'arena>,
 ) -> Result<(Box<Work<'a>>, Vec<Slot<'arena>>), Failure> {
     let source = DebugSource::around(source(job, common, debug)?, job, debug);
     Ok(assemble_from(source, job, shown, common.opener, engine))
@@ -115,12 +115,12 @@ pub(crate) fn source(job: &Job, common: Common<'_>, debug: Option<&DebugLog>) ->
 
 /// The same for operations that come from this source.
 #[inline(never)]
-pub(crate) fn assemble_from<'a, 'arena, E: Engine<'arena>>(
+pub(crate) fn assemble_from<'a, 'arena>(
     source: Source,
     job: &'a Job,
     shown: Shown<'a>,
     opener: &'a TargetOpener,
-    engine: &mut E,
+    engine: &mut dyn Engine<'arena>,
 ) -> (Box<Work<'a>>, Vec<Slot<'arena>>) {
     let Shown { live, published } = shown;
     let (buffers, seed) = (&job.buffers, job.access.seed);

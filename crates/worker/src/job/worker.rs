@@ -283,9 +283,9 @@ impl<'a> Worker<'a> {
 
     /// The state of the loop, and its buffers.
     #[inline(never)]
-    fn assemble<'arena, E: Engine<'arena>>(
+    fn assemble<'arena>(
         &self,
-        engine: &mut E,
+        engine: &mut dyn Engine<'arena>,
     ) -> Result<(Box<Work<'a>>, Vec<Slot<'arena>>), Failure> {
         let RunState { published, opener, zones, locks, .. } = self.shared;
         let shown = Shown { live: self.live, published: &published[self.job.number as usize] };
@@ -299,7 +299,7 @@ impl<'a> Worker<'a> {
         Ok((work, slots))
     }
 
-    /// Opens the files, waits for the start, and runs the loop. Not inlined: each engine would take separate space on
+    /// Runs the loop. Not inlined: each engine would take separate space on
     /// every worker's stack.
     #[inline(never)]
     fn enter<'arena, E: Engine<'arena>>(
@@ -311,14 +311,23 @@ impl<'a> Worker<'a> {
             Ok(engine) => engine,
             Err(refused) => return self.not_set_up(&refused).into(),
         };
-        let timer = match Timer::of(self.job.measure.clock, &self.shared.timekeepers) {
-            Ok(timer) => timer,
-            Err(failure) => return failure.into(),
+        let (mut work, slots, timer) = match self.begin(&mut engine) {
+            Ok(begun) => begun,
+            Err(end) => return end,
         };
-        let (mut work, slots) = match self.assemble(&mut engine) {
-            Ok(made) => made,
-            Err(failure) => return failure.into(),
-        };
+        let began_ns = clock::monotonic_ns();
+        let end = body(&mut engine, &mut work, slots, timer);
+        self.finish(&mut engine, work, end, began_ns)
+    }
+
+    /// Opens the files and waits for the start: the state of the loop, its buffers and its clock.
+    #[inline(never)]
+    fn begin<'arena>(
+        &mut self,
+        engine: &mut dyn Engine<'arena>,
+    ) -> Result<(Box<Work<'a>>, Vec<Slot<'arena>>, Timer<'a>), End> {
+        let timer = Timer::of(self.job.measure.clock, &self.shared.timekeepers)?;
+        let (mut work, slots) = self.assemble(engine)?;
         if let (Some(logs), Some(sink)) =
             (&self.job.logs, self.shared.take_log_sink(self.job.number as usize))
         {
@@ -328,34 +337,32 @@ impl<'a> Worker<'a> {
             work.join_flow(Arc::clone(flow));
         }
         if is_memory_short() {
-            return Failure::short_of_memory("set up").into();
+            return Err(Failure::short_of_memory("set up").into());
         }
         // A connection is made after the start, because its other end may be a job of this run, and before the measured
         // time, which does not include the wait for the other end.
         let connects = self.job.engine.descriptor.connects().is_some();
-        if !connects && let Err(failure) = self.start(&mut engine, &mut work) {
-            return failure.into();
+        if !connects {
+            self.start(engine, &mut work)?;
         }
         self.ready();
         if !self.wait_for_start() {
-            return End::StopRequested;
+            return Err(End::StopRequested);
         }
-        if connects && let Err(failure) = self.start(&mut engine, &mut work) {
-            return failure.into();
+        if connects {
+            self.start(engine, &mut work)?;
         }
         self.print_state("INITIALIZED", "RUNNING");
         self.started_ms = clock::read_ms(self.job.measure.start_clock_id);
         self.print_clock(&timer);
-        let began_ns = clock::monotonic_ns();
-        let end = body(&mut engine, &mut work, slots, timer);
-        self.finish(&mut engine, work, end, began_ns)
+        Ok((work, slots, timer))
     }
 
     /// Ends the I/O of a loop that began at `began_ns`: syncs and closes the files, and takes what was measured.
     #[inline(never)]
-    fn finish<'arena, E: Engine<'arena>>(
+    fn finish(
         &mut self,
-        engine: &mut E,
+        engine: &mut dyn Engine<'_>,
         mut work: Box<Work<'a>>,
         end: End,
         began_ns: u64,
@@ -443,7 +450,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Opens the first files, and pre-reads them if the job requests it.
-    fn start<'arena, E: Engine<'arena>>(&self, engine: &mut E, work: &mut Work<'_>) -> Result<(), Failure> {
+    fn start(&self, engine: &mut dyn Engine<'_>, work: &mut Work<'_>) -> Result<(), Failure> {
         if self.job.files.pre_read {
             self.live.set_state(State::PreReading);
             table::pre_read(&self.job.files, &self.shared.opener, &|| !self.live.is_stop_requested())?;

@@ -58,16 +58,12 @@ impl Work<'_> {
     }
 
     /// Opens the files of the first operations.
-    pub(crate) fn open_files<'arena, E: Engine<'arena>>(&mut self, engine: &mut E) -> Result<(), Failure> {
+    pub(crate) fn open_files(&mut self, engine: &mut dyn Engine<'_>) -> Result<(), Failure> {
         self.change_files(Change::Window, engine)
     }
 
     #[cold]
-    fn change_files<'arena, E: Engine<'arena>>(
-        &mut self,
-        change: Change,
-        engine: &mut E,
-    ) -> Result<(), Failure> {
+    fn change_files(&mut self, change: Change, engine: &mut dyn Engine<'_>) -> Result<(), Failure> {
         // Files are opened, closed, synced and removed by path, with nothing in flight.
         let made = allow_alloc(|| self.files.make(change, &self.source, engine));
         self.live.set_files_open(self.files.count());
