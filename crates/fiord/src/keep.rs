@@ -18,6 +18,7 @@ use fiord_report::path::{shown, text};
 use fiord_session::run::assemble::headings;
 use fiord_session::run::files::files;
 use fiord_session::run::version::FIORD_VERSION;
+use fiord_stats::Gather;
 use fiord_store::{
     Conclusion, Draft, History, KeptRun, Printed, RunFacts, RunKind, StoreError, StudyIdentity,
 };
@@ -347,8 +348,8 @@ fn targets(files: &BTreeSet<&Path>, name: fn(&Path) -> String) -> Vec<String> {
     let many = files.len() > FILES_MAX;
     let places = files.iter().map(|file| if many { file.parent().unwrap_or(file) } else { file });
     // Each directory once: to follow its links takes longer than to probe a file.
-    let places: BTreeSet<&Path> = places.collect();
-    let names: BTreeSet<String> = places.into_iter().map(name).collect();
+    let places: BTreeSet<&Path> = places.gather();
+    let names: BTreeSet<String> = places.into_iter().map(name).gather();
     names.into_iter().collect()
 }
 

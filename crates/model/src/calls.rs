@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use fiord_stats::Gather;
 use fiord_trace::{CallKind, OpenFlags, Recorded, Thread};
 
 use crate::jobfile::Chosen;
@@ -41,7 +42,7 @@ pub(crate) fn add(stream: &Stream, add: &mut dyn FnMut(&'static str, String, Str
 /// Options of all sections of a recording.
 pub(crate) fn global(recorded: &Recorded) -> Vec<Chosen> {
     let distinct =
-        |number: fn(&Thread) -> u32| recorded.threads.iter().map(number).collect::<BTreeSet<u32>>().len();
+        |number: fn(&Thread) -> u32| recorded.threads.iter().map(number).gather::<BTreeSet<u32>>().len();
     let (processes, threads) = (distinct(|thread| thread.process), distinct(|thread| thread.thread));
     let why = format!("its calls came from {threads} threads of one process");
     let is_one = processes == 1 && threads > 1;

@@ -13,6 +13,7 @@ use fiord_options::{Place, Problem, ProblemKind, Section, Spec};
 use fiord_plan::path_change::path_changes;
 use fiord_plan::{ChangeKind, FileKind, PathChange, Plan, Refusal};
 use fiord_report::path::shown;
+use fiord_stats::Gather;
 use fiord_sys::stat::{self, Identity, InodeKind, Stat};
 use fiord_worker::TargetOpener;
 
@@ -140,11 +141,11 @@ impl Outputs {
 pub fn admit(plan: &Plan, sections: &[Section]) -> Result<(), Refusal> {
     let mut files = Files::default();
     let inputs: Vec<PathBuf> = of_role(&Role::Input);
-    let inputs: BTreeSet<File> = inputs.iter().filter_map(|path| files.of(path)).collect();
+    let inputs: BTreeSet<File> = inputs.iter().filter_map(|path| files.of(path)).gather();
     let targets =
         plan.jobs.iter().flat_map(|job| &job.files.list).filter(|file| file.kind == FileKind::Regular);
     let targets: BTreeMap<File, &Path> =
-        targets.filter_map(|target| Some((files.of(&target.path)?, target.path.as_path()))).collect();
+        targets.filter_map(|target| Some((files.of(&target.path)?, target.path.as_path()))).gather();
     let mut problems: Vec<Problem> = Vec::new();
     let mut outputs = BTreeSet::new();
     for job in &plan.jobs {
@@ -275,7 +276,7 @@ fn state() -> (BTreeSet<Identity>, Vec<PathBuf>) {
     let directories: Vec<&Path> = histories.into_iter().flatten().filter_map(Path::parent).collect();
     let entries = directories.iter().flat_map(|own| fs::read_dir(own).into_iter().flatten().flatten());
     let files = entries.filter_map(|entry| Some(stat::stat(&entry.path()).ok()?.identity()));
-    (files.collect(), directories.into_iter().map(real_directory).collect())
+    (files.gather(), directories.into_iter().map(real_directory).collect())
 }
 
 /// A directory with its links followed, as far as it exists.

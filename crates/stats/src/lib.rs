@@ -11,6 +11,7 @@
 pub mod block_lifetimes;
 pub mod capped;
 pub mod depth;
+pub mod gather;
 pub mod histogram;
 pub mod job;
 pub mod job_timeline;
@@ -33,6 +34,7 @@ pub mod windows;
 pub use block_lifetimes::{BlockLifetimes, BlockState};
 pub use capped::Capped;
 pub use depth::{BatchMap, DepthMap};
+pub use gather::Gather;
 pub use histogram::Histogram;
 pub use job::{
     DirectionStats, JobStats, OpenArrivals, PriorityLatency, RampEnd, SyncStats, Usage, syncs_each_write,

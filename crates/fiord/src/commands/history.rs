@@ -13,7 +13,7 @@ use fiord_report::json::Writer;
 use fiord_report::path::{shown, visible_lines};
 use fiord_report::table::{self, Cell, Column, Table, wrapped};
 use fiord_report::time;
-use fiord_stats::Capped;
+use fiord_stats::{Capped, Gather};
 use fiord_store::{Filter, History, HistoryEntry, Retention, RunKind, RunSelector, StoreError, Stored};
 use fiord_sys::clock;
 
@@ -172,7 +172,7 @@ fn retain(
     if options.dry_run {
         let mut entries = Vec::new();
         if let (Some(history), Some(policy)) = (history, policy) {
-            let expired: BTreeSet<i64> = history.expired(policy, now_ms)?.into_iter().collect();
+            let expired: BTreeSet<i64> = history.expired(policy, now_ms)?.into_iter().gather();
             entries = history.list(&Filter::default())?;
             entries.retain(|entry| expired.contains(&entry.id));
         }
@@ -214,7 +214,7 @@ fn listed(
     };
     let given = keep::name_of(&keep::absolute(path));
     let names: BTreeSet<String> =
-        [keep::target(path), given].iter().map(|name| name.trim_end_matches('/').to_string()).collect();
+        [keep::target(path), given].iter().map(|name| name.trim_end_matches('/').to_string()).gather();
     let mut found = BTreeMap::new();
     for name in names {
         let filter = Filter { target: Some(name), limit, ..Filter::default() };

@@ -11,6 +11,7 @@ use fiord_lab::{Study, StudyTarget, Verdict};
 use fiord_options::Problem;
 use fiord_session::study::planned::PlannedSteps;
 use fiord_session::study::steps::{StudyOutcome, StudyRun};
+use fiord_stats::Gather;
 use fiord_wire::StudyReport;
 
 use super::ending::exit_status;
@@ -39,7 +40,7 @@ pub(super) fn carry_out(
         targets => targets.iter().all(|target| target.writable || target.file != *path),
     };
     let paths = planned.files.union(&planned.changed);
-    let used: BTreeMap<PathBuf, bool> = paths.map(|path| (path.clone(), writes(path))).collect();
+    let used: BTreeMap<PathBuf, bool> = paths.map(|path| (path.clone(), writes(path))).gather();
     if !agent.planned(machine, &used) {
         return Ok(ExitCode::SUCCESS);
     }

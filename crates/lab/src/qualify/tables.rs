@@ -16,7 +16,7 @@ use crate::step::StepResult;
 use crate::study::counted;
 use fiord_report::table::{Cell, Column, Table, shown_bytes, wrapped};
 use fiord_report::{Code, energy};
-use fiord_stats::Capped;
+use fiord_stats::{Capped, Gather};
 
 /// Whether a test ended without becoming steady.
 pub(super) fn is_not_steady(runs: &PhaseRuns<'_>) -> bool {
@@ -181,7 +181,7 @@ fn temperature(run: &StepResult) -> Option<i32> {
 fn overheated(runs: &[StepResult]) -> Option<String> {
     let codes = runs.iter().flat_map(|run| &run.report.findings).map(|finding| finding.code);
     let is_hot = |code: &Code| matches!(code, Code::DeviceOverheated | Code::CpuOverheated);
-    let words: BTreeSet<&str> = codes.filter(is_hot).map(Code::name).collect();
+    let words: BTreeSet<&str> = codes.filter(is_hot).map(Code::name).gather();
     (!words.is_empty()).then(|| words.into_iter().collect::<Vec<_>>().join(" and "))
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: no system call, no clock, no randomness but what is passed in; all problems are collected before
 //! any of them stops the plan.
 
-use fiord_stats::Capped;
+use fiord_stats::{Capped, Gather};
 
 mod blocks;
 mod buffers;
@@ -195,7 +195,7 @@ fn outputs(section: &ResolvedSection<'_>, first: u32, run: &RunSettings) -> BTre
     let options = section.options;
     let memory = buffers::memory(options);
     let mut paths: BTreeSet<PathBuf> =
-        path_change::buffer_file(&memory).map(PathBuf::from).into_iter().collect();
+        path_change::buffer_file(&memory).map(PathBuf::from).into_iter().gather();
     paths.extend(replay::recording(section));
     paths.extend(replay::merged(section));
     let measure = measure::measure(section);

@@ -13,6 +13,7 @@ use fiord_host::{DirectSupport, Machine, Prober, TargetFacts, TargetKind};
 use fiord_options::{Problem, Section, suggest};
 use fiord_plan::facts::{Facts, GeometryNeed, MemoryLeft, Needs, PathFacts, Quota, RunSettings, Space};
 use fiord_plan::{FileKind, Plan, Refusal, with_ancestors};
+use fiord_stats::Gather;
 use fiord_sys::file;
 use fiord_sys::sysfs::Sysfs;
 
@@ -86,8 +87,8 @@ fn short(built: &Built, facts: &Facts) -> BTreeSet<PathBuf> {
             let space = facts.path(path).space.filter(|space| space.frees_later)?;
             Some((space.file_system, path))
         })
-        .collect();
-    on_each.into_values().map(Path::to_owned).collect()
+        .gather();
+    on_each.into_values().map(Path::to_owned).gather()
 }
 
 /// Waits for as long, or until the file systems of these files are synced, and asks for the space of those that free later.
@@ -118,14 +119,14 @@ fn gather(needs: &Needs, machine: &Machine) -> Facts {
     let traced = traces.values().flatten().flat_map(|trace| &trace.paths);
     let traced: Vec<PathBuf> = traced.cloned().flat_map(with_ancestors).collect();
     let listings: BTreeMap<PathBuf, Vec<PathBuf>> =
-        needs.directories.iter().map(|directory| (directory.clone(), files_below(directory))).collect();
+        needs.directories.iter().map(|directory| (directory.clone(), files_below(directory))).gather();
     let found = listings.values().flatten();
     let prober = Prober::default();
     let probe = |path: &PathBuf| {
         // A path that cannot be probed counts as absent.
         (path.clone(), prober.probe(path).map_or_else(|_| PathFacts::absent(), |facts| path_facts(&facts)))
     };
-    let paths = needs.paths.iter().chain(found).chain(&traced).map(probe).collect();
+    let paths = needs.paths.iter().chain(found).chain(&traced).map(probe).gather();
     let ask = |need: &GeometryNeed| {
         let geometry = need.engine.descriptor.geometry?;
         Some((need.clone(), geometry(&need.engine.settings, &need.target)))
@@ -136,9 +137,9 @@ fn gather(needs: &Needs, machine: &Machine) -> Facts {
     };
     Facts {
         paths,
-        contents: needs.contents.iter().filter_map(read).collect(),
+        contents: needs.contents.iter().filter_map(read).gather(),
         traces,
-        geometries: needs.geometries.iter().filter_map(ask).collect(),
+        geometries: needs.geometries.iter().filter_map(ask).gather(),
         listings,
         cpus_online: machine.cpus_online.clone(),
         cpus_allowed: machine.cpus_allowed.clone(),
@@ -154,7 +155,7 @@ fn gather(needs: &Needs, machine: &Machine) -> Facts {
 
 fn nodes(machine: &Machine) -> BTreeMap<u32, Vec<u32>> {
     let sysfs = Sysfs::default();
-    machine.nodes.iter().map(|node| (*node, sysfs.node_cpus(*node).unwrap_or_default())).collect()
+    machine.nodes.iter().map(|node| (*node, sysfs.node_cpus(*node).unwrap_or_default())).gather()
 }
 
 /// The facts about one path that the plan needs.

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use fiord_plan::replay::{FileName, MergeInput, MergedTrace, STANDARD_INPUT, Summary, summarize};
 use fiord_plan::{Plan, TraceFacts, TraceNeed};
 use fiord_report::path::shown;
+use fiord_stats::Gather;
 use fiord_sys::errno::error_text;
 use fiord_sys::file;
 use fiord_sys::stat::DeviceNumber;
@@ -33,7 +34,7 @@ const KEPT_IN: &str = "/var/tmp";
 /// What each trace needs, or why it cannot be replayed.
 pub(crate) fn facts(needs: &[TraceNeed]) -> BTreeMap<TraceNeed, Result<TraceFacts, String>> {
     let mut inputs = Inputs::default();
-    needs.iter().map(|need| (need.clone(), trace_facts(need, &mut inputs))).collect()
+    needs.iter().map(|need| (need.clone(), trace_facts(need, &mut inputs))).gather()
 }
 
 fn trace_facts(need: &TraceNeed, inputs: &mut Inputs) -> Result<TraceFacts, String> {

@@ -16,7 +16,7 @@ use fiord_host::{
 use fiord_options::Problem;
 use fiord_plan::{FileKind, Job, Plan};
 use fiord_report::Finding;
-use fiord_stats::{JobPart, PartLatencies, RunSteadiness};
+use fiord_stats::{Gather, JobPart, PartLatencies, RunSteadiness};
 use fiord_sys::clock::CounterClock;
 use fiord_worker::{CacheGrowth, EndReason, WorkerReport};
 
@@ -124,7 +124,7 @@ impl Witness {
     fn health_now(&self) -> Vec<Health> {
         let stacks = self.known.targets.iter().filter_map(|target| target.stack.as_ref());
         let names: BTreeSet<&str> =
-            stacks.flat_map(StorageStack::devices).map(|facts| facts.device.name.as_str()).collect();
+            stacks.flat_map(StorageStack::devices).map(|facts| facts.device.name.as_str()).gather();
         health(names)
     }
 
@@ -232,7 +232,7 @@ impl Witness {
 /// The directories of logs that have a line for each I/O, and what lies below them.
 fn log_directories(plan: &Plan, system: &System) -> Vec<(PathBuf, StorageStack)> {
     let logs = plan.jobs.iter().flat_map(detailed_logs);
-    let directories: BTreeSet<&Path> = logs.map(|(_, log)| log_directory(log)).collect();
+    let directories: BTreeSet<&Path> = logs.map(|(_, log)| log_directory(log)).gather();
     let with_stack = |path: &Path| Some((path.to_path_buf(), stack_below(path, system)?));
     directories.into_iter().take(FILES_MAX).filter_map(with_stack).collect()
 }

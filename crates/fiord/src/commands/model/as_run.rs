@@ -12,6 +12,7 @@ use fiord_engine::registry::ENGINES;
 use fiord_model::{RecordingHead, own};
 use fiord_report::path::shown;
 use fiord_session::study::scratch::ScratchFiles;
+use fiord_stats::Gather;
 use fiord_sys::errno::error_text;
 use fiord_sys::{process, signal};
 
@@ -43,7 +44,7 @@ pub(super) fn recorded<T>(
     let mut scratch = ScratchFiles::create(&below, "model").map_err(|(path, error)| failed(&path, &error))?;
     let jobs = own::planned(text, ENGINES)?;
     let files: BTreeSet<PathBuf> =
-        jobs.iter().flat_map(|job| &job.files.list).map(|file| file.path.clone()).collect();
+        jobs.iter().flat_map(|job| &job.files.list).map(|file| file.path.clone()).gather();
     let own = [JOB_FILE, RECORDING, REPORT].map(PathBuf::from);
     for name in files.iter().chain(&own).filter_map(|file| file.to_str()) {
         scratch.record(name).map_err(|error| failed(&below, &error))?;

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use fiord_import::{StudyRows, StudyValue};
 use fiord_page::study_page::{StudyAxes, StudyChart, StudyFigure, StudySteps};
+use fiord_stats::Gather;
 
 /// The column of the direction, behind those of the swept options.
 const DIRECTION: &str = "direction";
@@ -25,7 +26,7 @@ pub(super) fn charts(table: &StudyRows) -> Vec<StudyChart> {
         _ => None,
     };
     let values = |column: usize| -> BTreeSet<u64> {
-        table.rows.iter().filter_map(|row| number(column, row)).map(f64::to_bits).collect()
+        table.rows.iter().filter_map(|row| number(column, row)).map(f64::to_bits).gather()
     };
     // The last of those with most values, as in the study.
     let Some(axis) = (0..direction).max_by_key(|column| values(*column).len()) else { return Vec::new() };
@@ -33,7 +34,7 @@ pub(super) fn charts(table: &StudyRows) -> Vec<StudyChart> {
         return Vec::new();
     }
     let texts =
-        |column: usize| table.rows.iter().map(move |row| text(&row[column])).collect::<BTreeSet<String>>();
+        |column: usize| table.rows.iter().map(move |row| text(&row[column])).gather::<BTreeSet<String>>();
     let differing: Vec<usize> =
         (0..=direction).filter(|column| *column != axis && texts(*column).len() > 1).collect();
     let name = |row: &[StudyValue]| {
