@@ -5,8 +5,8 @@
 //! and there is none if that is not known.
 
 use fiord_import::{DirectionFigures, DirectionName, LatencyFigures, SampleMoments};
-use fiord_stats::MeanError;
 use fiord_stats::repeats::INTERVAL_VALUES_MIN;
+use fiord_stats::{MeanError, OrderBy};
 
 use crate::figure::{Figure, Measure, Subject};
 use crate::side::{Measured, Row};
@@ -314,7 +314,7 @@ fn between(latency: &LatencyFigures, share: f64) -> Option<f64> {
     let known = latency.percentiles.iter().map(|known| (known.percent / 100.0, known.ns as f64));
     let ends = [latency.min_ns.map(|ns| (0.0, ns as f64)), latency.max_ns.map(|ns| (1.0, ns as f64))];
     let mut points: Vec<(f64, f64)> = known.chain(ends.into_iter().flatten()).collect();
-    points.sort_by(|one, other| one.0.total_cmp(&other.0));
+    points.order_by(|one, other| one.0.total_cmp(&other.0));
     let after = points.iter().position(|(at, _)| *at >= share)?;
     let (to, to_ns) = points[after];
     let (from, from_ns) = *points.get(after.checked_sub(1)?)?;

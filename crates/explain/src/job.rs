@@ -3,6 +3,7 @@
 //! Invariant: a sentence is left out if the report lacks one of its figures.
 
 use fiord_import::{JobFigures, Report, ReportFormat};
+use fiord_stats::OrderBy;
 
 use crate::direction::{self, noun, percentiles};
 use crate::entry::{PartExplanation, Sentences};
@@ -107,7 +108,7 @@ fn buckets(job: &JobFigures) -> Sentences {
     const BOUNDS_NS: [u64; 29] = bounds();
     let mut said = Sentences::default();
     let mut largest: Vec<_> = job.latency_buckets.clone();
-    largest.sort_by(|one, other| other.percent.total_cmp(&one.percent));
+    largest.order_by(|one, other| other.percent.total_cmp(&one.percent));
     let range = |below_ns: Option<u64>| match below_ns {
         None => "2s or longer".to_string(),
         Some(below_ns) => match BOUNDS_NS.iter().rev().find(|bound| **bound < below_ns) {

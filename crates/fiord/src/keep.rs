@@ -18,7 +18,7 @@ use fiord_report::path::{shown, text};
 use fiord_session::run::assemble::headings;
 use fiord_session::run::files::files;
 use fiord_session::run::version::FIORD_VERSION;
-use fiord_stats::Gather;
+use fiord_stats::{Gather, OrderBy};
 use fiord_store::{
     Conclusion, Draft, History, KeptRun, Printed, RunFacts, RunKind, StoreError, StudyIdentity,
 };
@@ -267,7 +267,7 @@ impl StudyKeeper {
 /// What a study at these targets is about that keeps the preconditioning of these runs, as the history returns it.
 pub(crate) fn identity_of_study(targets: &[&StudyTarget], kept: &[KeptRun]) -> StudyIdentity {
     let mut kept = kept.to_vec();
-    kept.sort_unstable();
+    kept.order_by(Ord::cmp);
     StudyIdentity { devices: targets.iter().map(|target| device_words(&target.path)).collect(), kept }
 }
 

@@ -3,6 +3,8 @@
 //! Invariant: monotonic clocks alone. As long as both clocks run evenly, and within [`DRIFT_PPM_MAX`] of each other, the true offset
 //! is within the error of the fitted one at every moment between the first ping and the last.
 
+use fiord_stats::OrderBy;
+
 /// One message there and back: sent by the controller, received and answered by the agent, received by the controller.
 /// Each time is that of its own monotonic clock, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +63,7 @@ impl ClockFit {
     pub fn from_pings(pings: &[Ping]) -> Option<ClockFit> {
         let mut known: Vec<(i64, u64, Ping)> =
             pings.iter().filter_map(|ping| Some((ping.middle_ns(), ping.round_trip_ns()?, *ping))).collect();
-        known.sort_unstable_by_key(|(middle_ns, ..)| *middle_ns);
+        known.order_by_key(|(middle_ns, ..)| *middle_ns);
         let (first_ns, last_ns) = (known.first()?.0, known.last()?.0);
         let quickest = |of: &[(i64, u64, Ping)]| of.iter().min_by_key(|(_, took_ns, _)| *took_ns).copied();
         let (best_ns, best_took_ns, best) = quickest(&known)?;

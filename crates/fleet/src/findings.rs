@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding, Subject, finding};
 use fiord_stats::Capped;
+use fiord_stats::OrderBy;
 
 use crate::model::FleetReport;
 use crate::order::Order;
@@ -161,7 +162,7 @@ fn shared_targets(fleet: &FleetReport) -> Vec<Finding> {
 pub(crate) fn traits(run: &HostRun) -> Vec<(&'static str, String)> {
     let Some(facts) = &run.facts else { return Vec::new() };
     let mut models: Vec<&str> = facts.targets.iter().map(|target| target.model.as_str()).collect();
-    models.sort_unstable();
+    models.order_by(Ord::cmp);
     models.dedup();
     vec![
         ("role", run.host.role.clone().unwrap_or_default()),

@@ -3,6 +3,8 @@
 //! Invariant: an outlier is both beyond what the others' spread explains and more than 5 % from their median, and there are none
 //! among fewer than five.
 
+use fiord_stats::OrderBy;
+
 use crate::member::Member;
 
 /// Fewer hosts than this have no outlier: a median of four says little of one of them.
@@ -102,7 +104,7 @@ pub fn outliers(measure: Measure, values: &[(usize, f64)]) -> Vec<Outlier> {
         is_one.then_some(Outlier { host: *host, measure, value: *value, median, z })
     };
     let mut found: Vec<Outlier> = values.iter().filter_map(of).collect();
-    found.sort_by(|one, other| {
+    found.order_by(|one, other| {
         measure.worse_by(other.value, median).total_cmp(&measure.worse_by(one.value, median))
     });
     found

@@ -12,6 +12,7 @@ mod canvas;
 pub mod scale;
 
 use canvas::Canvas;
+use fiord_stats::OrderBy;
 use scale::Scale;
 
 /// The contents of a chart.
@@ -85,7 +86,7 @@ impl Chart {
     pub(crate) fn ticks(&self) -> Vec<(f64, &str)> {
         let mut ticks: Vec<(f64, &str)> =
             self.points().map(|point| (point.x, point.label.as_str())).collect();
-        ticks.sort_by(|one, other| one.0.total_cmp(&other.0));
+        ticks.order_by(|one, other| one.0.total_cmp(&other.0));
         ticks.dedup_by(|one, other| one.0 == other.0);
         ticks
     }
@@ -170,7 +171,7 @@ fn tick_line(chart: &Chart, x: &Scale, columns: usize) -> String {
         chart.lines.iter().filter_map(|line| Some(line.points.get(line.knee?)?.x)).collect();
     let last = ticks.len().saturating_sub(1);
     let mut order: Vec<usize> = (0..ticks.len()).collect();
-    order.sort_by_key(|index| match *index {
+    order.order_by_key(|index| match *index {
         index if index == 0 || index == last => 0,
         index if knees.contains(&ticks[index].0) => 1,
         _ => 2,

@@ -4,6 +4,7 @@
 //! own.
 
 use fiord_stats::Capped;
+use fiord_stats::OrderBy;
 
 mod figures;
 mod kept;
@@ -131,7 +132,7 @@ impl Qualify {
         let kept = self.phases.iter().filter_map(|phase| phase.kept.as_ref());
         let mut runs: Vec<(u64, i64)> =
             kept.filter_map(|(block, kept)| Some((*block, kept.as_ref().ok()?.run))).collect();
-        runs.sort_unstable();
+        runs.order_by(Ord::cmp);
         runs.dedup();
         runs
     }

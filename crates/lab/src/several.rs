@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use fiord_compare::{Comparison, NamedRun, Settings, Side, compare};
 use fiord_report::table::{Cell, Column, Table, wrapped};
+use fiord_stats::OrderBy;
 
 use crate::disks;
 use crate::rounds::{Rounds, without_round};
@@ -52,7 +53,7 @@ impl Several {
             .flat_map(|(name, study)| study.steps().iter().enumerate().map(move |step| (name, step)));
         let mut steps: Vec<_> = of_all.map(|(name, (number, step))| (number, named(name, step))).collect();
         if !in_parts {
-            steps.sort_by_key(|(number, _)| *number);
+            steps.order_by_key(|(number, _)| *number);
         }
         let steps = steps.into_iter().map(|(_, step)| step).collect();
         let of_first = studies.first().map(|(_, study)| study.outline());
@@ -231,7 +232,7 @@ fn judged(names: &[&str], own: &[StudyResult], width: usize) -> String {
     }
     // Figure by figure: the targets of each below each other.
     let figures: Vec<Cell> = all.rows.iter().map(|row| row[0].clone()).collect();
-    all.rows.sort_by_key(|row| figures.iter().position(|figure| *figure == row[0]));
+    all.rows.order_by_key(|row| figures.iter().position(|figure| *figure == row[0]));
     all.text(width) + "\n"
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: runs whose figures are void are left out as long as at least half of the runs of the step remain.
 
 use fiord_report::RunReport;
+use fiord_stats::OrderBy;
 use fiord_stats::Summary;
 use fiord_stats::steady::steady_from;
 
@@ -55,7 +56,7 @@ impl<'r> StepRuns<'r> {
     /// The run of the median throughput.
     pub(crate) fn typical(&self) -> Option<&'r StepResult> {
         let mut runs = self.used().to_vec();
-        runs.sort_by(|one, other| rate(&one.report).total_cmp(&rate(&other.report)));
+        runs.order_by(|one, other| rate(&one.report).total_cmp(&rate(&other.report)));
         runs.get(runs.len().saturating_sub(1) / 2).copied()
     }
 

@@ -5,6 +5,7 @@
 
 use fiord_report::table::shown_bytes;
 use fiord_stats::Capped;
+use fiord_stats::OrderBy;
 use fiord_trace::{FileName, Recorded};
 
 use crate::calls;
@@ -69,7 +70,7 @@ pub fn job_file(measurement: &Measurement, origin: &Origin<'_>) -> JobFile {
             sections.push((mix.first(stream), mix.last(stream), part.section(name, at, origin)));
         }
     }
-    sections.sort_unstable_by_key(|(first, ..)| *first);
+    sections.order_by_key(|(first, ..)| *first);
     let mut last_before = None;
     for (first, last, section) in &mut sections {
         if last_before.is_some_and(|before| before < *first) {

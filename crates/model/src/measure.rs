@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
 
+use fiord_stats::OrderBy;
 use fiord_trace::{Entry as Traced, OpenFlags};
 
 use crate::pattern::WRITE;
@@ -137,7 +138,7 @@ impl Measurement {
         }
         groups.iter_mut().for_each(|(key, stream)| change(key, stream));
         self.streams = groups.into_values().collect();
-        self.streams.sort_unstable_by_key(|stream| stream.numbers().0);
+        self.streams.order_by_key(|stream| stream.numbers().0);
         self.known.clear();
         self
     }

@@ -2,6 +2,8 @@
 //!
 //! Invariant: every kind that a stream has is in exactly one part.
 
+use fiord_stats::OrderBy;
+
 use crate::stream::Stream;
 
 /// Reads, writes and trims as positions in [`Stream::tracks`].
@@ -46,7 +48,7 @@ impl Mix {
             left.retain(|kind| *kind == TRIM);
         }
         parts.extend(left.into_iter().map(Mix::Only));
-        parts.sort_unstable_by_key(|mix| mix.first(stream));
+        parts.order_by_key(|mix| mix.first(stream));
         parts
     }
 

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use fiord_stats::OrderBy;
 use fiord_stats::{Capped, Random, Ranks};
 
 /// What random I/Os have in common.
@@ -149,10 +150,10 @@ struct Curve {
 
 impl Curve {
     fn new(mut counts: Vec<u32>) -> Curve {
-        counts.sort_unstable_by(|left, right| right.cmp(left));
+        counts.sort_unstable();
         let total: f64 = counts.iter().map(|count| f64::from(*count)).sum();
         let (mut sum, mut shares) = (0.0, Vec::new());
-        for (index, count) in counts.iter().enumerate() {
+        for (index, count) in counts.iter().rev().enumerate() {
             sum += f64::from(*count);
             if (index + 1).is_power_of_two() {
                 shares.push(sum / total);
@@ -227,7 +228,7 @@ pub(crate) fn whole_percents(parts: &[f64]) -> Vec<u32> {
     let exact: Vec<f64> = parts.iter().map(|part| part * 100.0 / total).collect();
     let mut percents: Vec<u32> = exact.iter().map(|percent| u32::capped(*percent)).collect();
     let mut by_loss: Vec<usize> = (0..parts.len()).collect();
-    by_loss.sort_by(|left, right| exact[*right].fract().total_cmp(&exact[*left].fract()));
+    by_loss.order_by(|left, right| exact[*right].fract().total_cmp(&exact[*left].fract()));
     let missing = 100_u32.saturating_sub(percents.iter().sum());
     by_loss
         .into_iter()

@@ -6,6 +6,8 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::sync::Arc;
 
+use fiord_stats::OrderBy;
+
 use ::toml::Spanned;
 use ::toml::de::{DeTable, DeValue};
 
@@ -192,7 +194,7 @@ impl<'f> Source<'f> {
         };
         let mut entries: Vec<_> =
             table.iter().map(|(name, value)| ((name.get_ref().as_ref(), name.span()), value)).collect();
-        entries.sort_unstable_by_key(|((_, span), _)| span.start);
+        entries.order_by_key(|((_, span), _)| span.start);
         entries
     }
 

@@ -3,6 +3,7 @@
 //! Invariant: each part, finding and fact names what it is of; ids stay unique.
 
 use fiord_explain::NotedFinding;
+use fiord_stats::OrderBy;
 
 use crate::run_view::RunView;
 use crate::study_page::{StudyFinding, StudyPage, StudyPart, StudyTable};
@@ -68,7 +69,7 @@ pub fn joined(pages: Vec<StudyPage>) -> StudyPage {
             part
         }));
     }
-    all.findings.sort_by_key(|finding| {
+    all.findings.order_by_key(|finding| {
         ["void", "caution"].iter().position(|one| *one == finding.severity).unwrap_or(2)
     });
     all.conclusion = conclusions.join(" ");

@@ -4,6 +4,7 @@
 //! together is cut where it is least exact: CPU time is kept, waiting is cut.
 
 use fiord_stats::Capped;
+use fiord_stats::OrderBy;
 
 /// Where time goes, from fiord down to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -230,7 +231,7 @@ impl TimeSplit {
                 None => self.parts.push((*part, *ns, *source)),
             }
         }
-        self.parts.sort_unstable_by_key(|(part, ..)| *part);
+        self.parts.order_by_key(|(part, ..)| *part);
         self
     }
 

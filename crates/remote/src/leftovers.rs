@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use fiord_session::Ending;
 use fiord_session::run::environment;
+use fiord_stats::OrderBy;
 use fiord_store::state_path;
 use fiord_sys::errno::error_text;
 use fiord_sys::{process, processes, thread};
@@ -201,7 +202,7 @@ impl Places {
             (known.is_file() && known.uid() == self.user).then_some((path, name, known))
         };
         let mut files: Vec<_> = entries.flatten().filter_map(|entry| own(entry.path())).collect();
-        files.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        files.order_by(|one, other| one.0.cmp(&other.0));
         Ok(files)
     }
 

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::fmt;
 
 use fiord_options::Spec;
+use fiord_stats::OrderBy;
 use serde::{Deserialize, Serialize};
 
 use crate::path;
@@ -606,7 +607,7 @@ pub fn any_void(findings: &[Finding]) -> bool {
 
 /// The worst first; of equal severity in the order in which they were found.
 pub fn ordered(findings: &mut [Finding]) {
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
+    findings.order_by_key(|finding| std::cmp::Reverse(finding.severity()));
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! figures.
 
 use fiord_device::{DeviceUse, DiskUse, EnergyUse};
+use fiord_stats::OrderBy;
 use fiord_stats::{
     Capped, DirectionStats, JobPart, JobStats, PartLatencies, RunSteadiness, SteadyState, Timeline, Window,
 };
@@ -354,7 +355,7 @@ impl RunReport {
             };
             groups[place].add(job);
         }
-        groups.sort_unstable_by_key(|group| group.group_id);
+        groups.order_by_key(|group| group.group_id);
         groups
     }
 }

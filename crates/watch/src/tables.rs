@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use fiord_profile::tracepoints::Operation;
 use fiord_report::table::{Cell, Column, Table};
+use fiord_stats::OrderBy;
 
 use crate::figures::{IssuerFigures, OperationFigures, SECTOR_BYTES};
 use crate::issuer::IssuerKind;
@@ -280,7 +281,7 @@ pub(crate) fn shares(observation: &Observation, device: &WatchedDevice) -> Vec<S
         time_percent: 100.0 * figures.device_ns as f64 / all_ns.max(1) as f64,
     };
     let mut shares: Vec<Share> = by_name.into_iter().map(share).collect();
-    shares.sort_unstable_by_key(|share| std::cmp::Reverse(share.figures.device_ns));
+    shares.order_by_key(|share| std::cmp::Reverse(share.figures.device_ns));
     shares
 }
 

@@ -4,6 +4,7 @@
 
 use fiord_plan::{Access, BlockSizes, Direction};
 use fiord_stats::Capped;
+use fiord_stats::OrderBy;
 use fiord_stats::random::Random;
 
 use crate::substream::Substream;
@@ -161,7 +162,7 @@ fn cumulated(shares: &[(u64, f64)]) -> Vec<(u64, u64)> {
     let mut steps: Vec<(u64, u64)> =
         shares.iter().map(|(bytes, share)| (*bytes, u64::capped((share.max(0.0) * 1e6).round()))).collect();
     steps.retain(|step| step.1 > 0);
-    steps.sort_unstable_by_key(|step| step.0);
+    steps.order_by_key(|step| step.0);
     let mut sum = 0;
     for step in &mut steps {
         sum += step.1;

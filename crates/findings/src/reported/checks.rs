@@ -4,6 +4,7 @@
 //! checked.
 
 use fiord_report::Finding;
+use fiord_stats::OrderBy;
 
 use crate::merge::merge;
 
@@ -90,7 +91,7 @@ impl Judgement {
     /// there are several.
     pub(super) fn closed(mut self, has_hosts: bool) -> Judgement {
         self.findings = merge(self.findings);
-        self.unchecked.sort_by_key(|(check, _)| *check);
+        self.unchecked.order_by_key(|(check, _)| *check);
         let is_checked = |check: &Check| {
             let applies = *check != Check::Together || has_hosts;
             applies && self.unchecked.iter().all(|(known, _)| known != check)

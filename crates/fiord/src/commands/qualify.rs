@@ -15,7 +15,7 @@ use fiord_report::table::shown_bytes;
 use fiord_session::study::overwrite::{Overwrite, overwritten};
 use fiord_session::study::scratch::ScratchFiles;
 use fiord_session::study::target::{self, Space};
-use fiord_stats::Capped;
+use fiord_stats::{Capped, OrderBy};
 use fiord_store::KeptRun;
 
 use super::parse;
@@ -255,7 +255,7 @@ impl Options {
 
     fn settings(&self) -> Settings {
         let mut tests = self.test.clone();
-        tests.sort_unstable();
+        tests.order_by(Ord::cmp);
         tests.dedup();
         let (time, rounds) = match self.quick {
             true => (Duration::from_secs(2), 10),

@@ -20,6 +20,7 @@ use std::time::Duration;
 use fiord_model::{LeftOut, RecordingEnd, RecordingHead};
 use fiord_profile::tracepoints::Page;
 use fiord_report::path::shown;
+use fiord_stats::OrderBy;
 use fiord_sys::descriptors::{self, Opened};
 use fiord_sys::errno::error_text;
 use fiord_sys::open_names::OpenNames;
@@ -303,7 +304,7 @@ impl Events {
         if self.lost > lost_before {
             tracker.lost();
         }
-        self.events.sort_by_key(|event| event.at_ns);
+        self.events.order_by_key(|event| event.at_ns);
         tracker.expect(&self.events);
         let ready = self.events.partition_point(|event| event.at_ns <= ready_ns);
         self.events.drain(..ready).for_each(|event| tracker.take(&event));

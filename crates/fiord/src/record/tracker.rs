@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use fiord_model::{CallKind, EntryKind, LeftOut, OpenFlags};
+use fiord_stats::OrderBy;
 use fiord_sys::descriptors::{Opened, OpenedHow};
 
 use super::events::{Call, Event, What, int};
@@ -591,7 +592,7 @@ impl<P: Processes> Tracker<P> {
     /// The calls that began by this time, in the order in which they began.
     pub(super) fn due(&mut self, horizon_ns: u64) -> impl Iterator<Item = Done> {
         // Most began in the order in which they ended.
-        self.waiting.sort_by_key(|done| done.begin_ns);
+        self.waiting.order_by_key(|done| done.begin_ns);
         let due = self.waiting.partition_point(|done| done.begin_ns <= horizon_ns);
         self.waiting.drain(..due.max(self.waiting.len().saturating_sub(WAITING_MAX)))
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use fiord_host::{DiskCounters, StorageStack, System};
 use fiord_report::path;
-use fiord_stats::Capped;
+use fiord_stats::{Capped, OrderBy};
 use fiord_sys::cgroup::{self, LimitedGroup};
 use fiord_sys::stat::DeviceNumber;
 use fiord_sys::sysfs::BlockDevice;
@@ -271,7 +271,7 @@ fn dirtiers(before: &Counters, after: &Counters) -> Vec<Dirtier> {
         (bytes > 0).then(|| Dirtier { name: name.clone(), pid: *pid, bytes })
     };
     let mut dirtiers: Vec<Dirtier> = after.written.iter().filter_map(wrote).collect();
-    dirtiers.sort_unstable_by_key(|dirtier| std::cmp::Reverse(dirtier.bytes));
+    dirtiers.order_by_key(|dirtier| std::cmp::Reverse(dirtier.bytes));
     // What hardly counts beside the first hides who does, and what the kernel's threads write is counted where it was made dirty.
     let least = dirtiers.first().map_or(0, |first| first.bytes / 100);
     dirtiers.retain(|dirtier| {

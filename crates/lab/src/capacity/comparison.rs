@@ -4,6 +4,7 @@
 //! did; otherwise the runs do not say.
 
 use fiord_report::table::{Cell, Column, Table};
+use fiord_stats::OrderBy;
 
 use super::found::Found;
 use crate::disks;
@@ -98,7 +99,7 @@ fn withheld(found: &Found<'_>) -> Option<String> {
 fn compared(all: &[&Found<'_>], percentile: &str, limit: &str) -> Comparison {
     let mut ranked: Vec<usize> =
         (0..all.len()).filter(|index| all[*index].search.sustained().is_some()).collect();
-    ranked.sort_by_key(|index| std::cmp::Reverse(all[*index].search.sustained()));
+    ranked.order_by_key(|index| std::cmp::Reverse(all[*index].search.sustained()));
     let none = |index: &usize| !ranked.contains(index);
     let failing: Vec<&str> = (0..all.len()).filter(none).map(|index| all[index].name.as_str()).collect();
     let failed = match failing.as_slice() {

@@ -5,6 +5,7 @@
 use fiord_report::table::Cell;
 use fiord_report::{Finding, RepeatedFigure, RunReport};
 use fiord_stats::Capped;
+use fiord_stats::OrderBy;
 
 use super::search::{Outcome, Search, Trial};
 use super::trial::{self, HOST};
@@ -39,7 +40,7 @@ impl<'r> Found<'r> {
     /// Its runs in the order of their rates, repeats beside each other.
     pub(super) fn trials(&self) -> Vec<&Trial<'r>> {
         let mut trials: Vec<&Trial<'_>> = self.search.trials.iter().collect();
-        trials.sort_by_key(|trial| trial.rate);
+        trials.order_by_key(|trial| trial.rate);
         trials
     }
 

@@ -6,6 +6,7 @@
 
 use fiord_report::RunReport;
 use fiord_stats::Capped;
+use fiord_stats::OrderBy;
 
 /// Most trials of a search, repeats included.
 pub(super) const RUNS_MAX: usize = 14;
@@ -133,7 +134,7 @@ impl<'r> Search<'r> {
         let median = |rate: u64| {
             let mut runs: Vec<&Trial<'r>> = self.at(rate).collect();
             // Those that lost the percentile's I/O are the longest.
-            runs.sort_by_key(|trial| trial.response_ns.unwrap_or(u64::MAX));
+            runs.order_by_key(|trial| trial.response_ns.unwrap_or(u64::MAX));
             (rate, runs[(runs.len() - 1) / 2])
         };
         rates.into_iter().map(median).collect()

@@ -10,6 +10,7 @@ use fiord_options::cli::sort_by_place;
 use fiord_options::suggest::nearest;
 use fiord_options::toml::{Keys, Source, Text};
 use fiord_report::Code;
+use fiord_stats::OrderBy;
 
 use super::expression::{Expression, Quantity, Quotient, Term};
 use super::job_file::{self, Stage};
@@ -132,7 +133,7 @@ fn short_limits<'f>(
     while let Some((name, span, value)) = open.pop() {
         if let toml::de::DeValue::Table(table) = value.get_ref() {
             let mut inner: Vec<_> = table.iter().collect();
-            inner.sort_unstable_by_key(|(key, _)| std::cmp::Reverse(key.span().start));
+            inner.order_by_key(|(key, _)| std::cmp::Reverse(key.span().start));
             open.extend(
                 inner
                     .into_iter()

@@ -5,6 +5,7 @@
 use fiord_profile::{Part, Source, TimeSplit};
 use fiord_report::table::Cell;
 use fiord_stats::Capped;
+use fiord_stats::OrderBy;
 
 use super::variant::{Moved, Variant};
 
@@ -34,7 +35,7 @@ fn time(variant: &Variant, is_named: bool) -> String {
         .iter()
         .map(|(part, _, source)| (*part, *source, variant.split.percent(*part)))
         .collect();
-    shares.sort_by(|one, other| other.2.total_cmp(&one.2));
+    shares.order_by(|one, other| other.2.total_cmp(&one.2));
     let listed =
         shares.iter().enumerate().filter(|(number, (.., percent))| *number == 0 || *percent >= NAMED_PERCENT);
     let listed: Vec<String> = listed

@@ -6,6 +6,7 @@
 use fiord_options::job;
 use fiord_report::table::shown_bytes;
 use fiord_report::{Code, RunReport, Written};
+use fiord_stats::OrderBy;
 
 use crate::figures::{WRITE, whole_run};
 
@@ -180,7 +181,7 @@ impl Earlier {
     fn recorded_bytes(&self, boot_id: Option<&String>, name: &str, [from, to]: [u64; 2]) -> u64 {
         let is_of_device = |written: &&Written| written.boot_id.as_ref() == boot_id && written.device == name;
         let mut of_device: Vec<&Written> = self.later.iter().filter(is_of_device).collect();
-        of_device.sort_unstable_by_key(|written| written.from_sectors);
+        of_device.order_by_key(|written| written.from_sectors);
         let (mut sectors, mut counted_to) = (0_u64, from);
         for written in of_device {
             let begins = written.from_sectors.max(counted_to);

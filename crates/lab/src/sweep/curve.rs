@@ -3,6 +3,7 @@
 //! Invariant: a curve's runs are in the order of their values, in whatever order they were run.
 
 use fiord_report::table::Cell;
+use fiord_stats::OrderBy;
 
 use super::key::Key;
 use super::measured::SweepRun;
@@ -100,7 +101,7 @@ pub(super) fn of(keys: &[Key], axis: usize, measured: &[SweepRun]) -> Vec<Curve>
         });
     }
     for curve in &mut curves {
-        curve.runs.sort_by(|one, other| one.value.total_cmp(&other.value));
+        curve.runs.order_by(|one, other| one.value.total_cmp(&other.value));
         let points: Vec<knee::CurvePoint> = curve.runs.iter().map(point).collect();
         curve.is_flat = keys[axis].name() == "iodepth" && curve.runs.iter().any(|run| run.ignores_depth);
         curve.found = if curve.is_flat { None } else { knee::find(&points) };

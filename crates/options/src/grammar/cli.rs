@@ -4,6 +4,7 @@
 //! at once.
 
 use fiord_errno::error_text;
+use fiord_stats::OrderBy;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -55,7 +56,7 @@ pub fn sort_by_place(problems: &mut [Problem]) {
             sources.push(problem.place.source.clone());
         }
     }
-    problems.sort_by_key(|problem| {
+    problems.order_by_key(|problem| {
         let Place { source, line, column } = &problem.place;
         let order = sources.iter().position(|known| known == source);
         (*source != Origin::CommandLine, order, *line, *column)

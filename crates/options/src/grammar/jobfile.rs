@@ -3,6 +3,7 @@
 //! Invariant: every line is either understood or reported as a problem, and reading does not stop at a problem.
 
 use fiord_errno::error_text;
+use fiord_stats::OrderBy;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -361,7 +362,7 @@ fn settings(
             Err(problem) => problems.push(problem),
         }
     }
-    settings.sort_by_key(|setting| application_order(setting.spec));
+    settings.order_by_key(|setting| application_order(setting.spec));
     settings
 }
 

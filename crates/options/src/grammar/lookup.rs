@@ -5,6 +5,8 @@
 
 use std::ffi::OsString;
 
+use fiord_stats::OrderBy;
+
 use super::environment::KeywordValues;
 use super::expand;
 use crate::place::{Origin, Place};
@@ -144,7 +146,7 @@ fn owners(name: &str) -> Vec<EngineName> {
         })
         .copied()
         .collect();
-    engines.sort_unstable_by_key(|engine| engine.word());
+    engines.order_by_key(|engine| engine.word());
     engines.dedup();
     engines
 }

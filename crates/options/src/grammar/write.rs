@@ -7,6 +7,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use fiord_stats::OrderBy;
+
 use super::cli;
 use super::environment::{Environment, KeywordValues};
 use super::jobfile::application_order;
@@ -29,7 +31,7 @@ fn section(section: &Section) -> Result<Vec<u8>, String> {
     settings.extend(others.map(|setting| Setting { value: setting.shown_value(), ..setting.clone() }));
     let mut text = [b"[", section.name.as_bytes(), b"]\n"].concat();
     settings.iter().for_each(|setting| text.extend(line(setting)));
-    settings.sort_by_key(|setting| application_order(setting.spec));
+    settings.order_by_key(|setting| application_order(setting.spec));
     let same = |one: &Setting, other: &Setting| one.spec == other.spec && one.value == other.value;
     let is_same = read_again(&text).is_some_and(|read| {
         read.name == section.name

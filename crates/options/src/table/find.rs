@@ -2,6 +2,8 @@
 //!
 //! Invariant: every name and every alias finds the option that declares it, and an abbreviation never finds one of two.
 
+use fiord_stats::OrderBy;
+
 use super::engine;
 use super::job::JobOptions;
 use super::program::ProgramOptions;
@@ -66,7 +68,7 @@ fn find(name: &str, abbreviations: bool, specs: impl Iterator<Item = &'static Sp
     if abbreviations && !name.is_empty() {
         let mut fitting: Vec<&'static Spec> =
             specs.clone().filter(|spec| spec.names().any(|known| known.starts_with(name))).collect();
-        fitting.sort_unstable_by_key(|spec| spec.name);
+        fitting.order_by_key(|spec| spec.name);
         fitting.dedup_by_key(|spec| spec.name);
         match fitting.as_slice() {
             [] => {}

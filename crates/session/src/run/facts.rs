@@ -231,7 +231,7 @@ fn similar(facts: &TargetFacts) -> Option<PathBuf> {
 fn files_below(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     collect(directory, DEPTH_MAX, &mut files);
-    files.sort();
+    files.sort_unstable();
     files
 }
 

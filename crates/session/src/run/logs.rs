@@ -23,6 +23,7 @@ use fiord_sys::thread;
 use fiord_worker::{DebugLog, LogSink};
 
 use file::JobFiles;
+use fiord_stats::OrderBy;
 
 pub use written::{LogReceiver, WrittenLog};
 
@@ -177,7 +178,7 @@ impl LogWriters {
             }
         }
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        written.sort_unstable_by_key(JobFiles::number);
+        written.order_by_key(JobFiles::number);
         written.iter_mut().for_each(JobFiles::append_shared);
         self.failures.extend(written.drain(..).flat_map(JobFiles::failures));
         std::mem::take(&mut self.failures)

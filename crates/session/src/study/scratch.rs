@@ -285,7 +285,7 @@ pub fn clear(directory: &Path, is_remote: bool) -> Vec<String> {
             }
         })
         .collect();
-    messages.sort();
+    messages.sort_unstable();
     messages
 }
 

@@ -11,6 +11,7 @@ use fiord_export::{
 };
 use fiord_report::path::shown;
 use fiord_report::table::Column;
+use fiord_stats::OrderBy;
 use fiord_store::{Filter, History, HistoryEntry, RunKind, RunSelector};
 use fiord_sys::tty;
 
@@ -98,7 +99,7 @@ fn table(
         }
         all.push(entry);
     }
-    all.sort_unstable_by_key(|entry| Reverse(entry.id));
+    all.order_by_key(|entry| Reverse(entry.id));
     let mut table = empty();
     for entry in &all {
         let stored = history.load(RunSelector::Id(entry.id))?;

@@ -8,7 +8,7 @@ use fiord_explain::study_table::{ShownTable, shown};
 use fiord_import::{StudyRows, StudyValue};
 use fiord_page::study_page::{StudyAxes, StudyChart, StudyFigure, StudySteps, StudyTable};
 use fiord_report::table::shown_bytes;
-use fiord_stats::Capped;
+use fiord_stats::{Capped, OrderBy};
 
 /// How far from their mean the rounds of a steady window may be for the lines that show it.
 const NEAR_MEAN: f64 = 0.10;
@@ -256,7 +256,7 @@ pub(super) fn by_mix(table: &StudyRows) -> (Vec<StudyChart>, Vec<StudyTable>) {
             if lines.is_empty() {
                 continue;
             }
-            lines.iter_mut().for_each(|(_, points)| points.sort_by(|one, other| one.0.total_cmp(&other.0)));
+            lines.iter_mut().for_each(|(_, points)| points.order_by(|one, other| one.0.total_cmp(&other.0)));
             let title = format!("{title} by block size and mix of reads and writes: {test}");
             tables.push(heat_map(&title, &lines, *figure));
             charts.push(StudyChart {

@@ -5,6 +5,7 @@
 use fiord_explain::study_table::{ShownTable, shown};
 use fiord_import::{ReportedFinding, StudyDocument, StudyRows};
 use fiord_page::study_page::{StudyFinding, StudyPage, StudyPart, StudyTable};
+use fiord_stats::OrderBy;
 use fiord_store::{HistoryEntry, Stored};
 
 use super::facts::facts;
@@ -67,7 +68,7 @@ fn page(title: String, study: &StudyDocument) -> StudyPage {
         |table: &&StudyRows| TITLES.iter().position(|(key, ..)| *key == table.key).unwrap_or(TITLES.len());
     let mut tables: Vec<&StudyRows> =
         study.tables.iter().filter(|table| !LEFT_OUT.contains(&table.key.as_str())).collect();
-    tables.sort_by_key(rank);
+    tables.order_by_key(rank);
     StudyPage {
         study: study.study.clone(),
         title,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use fiord_import::{StudyRows, StudyValue};
 use fiord_page::study_page::{StudyAxes, StudyChart, StudyFigure, StudySteps};
-use fiord_stats::Gather;
+use fiord_stats::{Gather, OrderBy};
 
 /// The column of the direction, behind those of the swept options.
 const DIRECTION: &str = "direction";
@@ -56,7 +56,7 @@ pub(super) fn charts(table: &StudyRows) -> Vec<StudyChart> {
                 None => lines.push((name, vec![(x, y * unit)])),
             }
         }
-        lines.iter_mut().for_each(|(_, points)| points.sort_by(|one, other| one.0.total_cmp(&other.0)));
+        lines.iter_mut().for_each(|(_, points)| points.order_by(|one, other| one.0.total_cmp(&other.0)));
         lines
     };
     let option = table.columns[axis].clone();
