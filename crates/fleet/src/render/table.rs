@@ -4,7 +4,6 @@
 
 use fiord_report::table::{Cell, Column, Table};
 use fiord_stats::Capped;
-use fiord_stats::OrderBy;
 
 use crate::member::Member;
 use crate::model::FleetReport;
