@@ -78,6 +78,7 @@ pub const FLEET: &[Package] = &[
     ("iproute2", "/usr/sbin/ip"),
     ("slurm-wlm", "/usr/bin/srun"),
     ("munge", "/usr/sbin/munged"),
+    ("sudo", "/usr/bin/sudo"),
 ];
 
 /// Servers that engines talk to (`cargo x servers`), and programs that the tests look at them with.

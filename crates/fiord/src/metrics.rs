@@ -214,7 +214,10 @@ impl CollectorThread {
                 let sent = agent.post(&url).header("Content-Type", "application/json").send(&body);
                 // Only the last request matters: its figures contain those of all before it.
                 if ended {
-                    return sent.map(drop).map_err(|unsent| unsent.to_string());
+                    return sent.map(drop).map_err(|unsent| match unsent {
+                        ureq::Error::Io(error) => error_text(&error),
+                        other => other.to_string(),
+                    });
                 }
             }
         };

@@ -19,7 +19,8 @@ use crate::config;
 #[derive(clap::Args, Debug)]
 #[group(skip)]
 pub(crate) struct Reach {
-    /// How hosts are reached: ssh, slurm, or a command with {host} and {agent}
+    /// How hosts are reached: ssh, slurm, server, or a command with {host} and
+    /// {agent}
     #[arg(long, default_value = "ssh", value_name = "HOW")]
     via: String,
     /// How long a host may take to answer, in seconds
@@ -31,6 +32,9 @@ pub(crate) struct Reach {
     /// Whether fiord is copied to hosts: auto, never or always
     #[arg(long, default_value = "auto", value_name = "WHEN")]
     push: String,
+    /// Be root there, by sudo without a password
+    #[arg(long)]
+    sudo: bool,
 }
 
 /// The hosts of this list, or of this file.
@@ -80,7 +84,7 @@ impl Reach {
             .ok_or_else(|| format!("--push={}: it is auto, never or always", self.push))?;
         let sends = hosts.iter().any(|host| Launcher::sends_program(host.via.as_ref().unwrap_or(&self.via)));
         let program = if sends { launch::program(push)? } else { launch::Program::default() };
-        let ssh = program.settings(false, u64::from(self.connect_timeout));
+        let ssh = program.settings(false, self.sudo, u64::from(self.connect_timeout));
         let of = |host: &Host| {
             let launcher = Launcher::of(host.via.as_ref().unwrap_or(&self.via), ssh.clone())
                 .map_err(|why| format!("--via: {why}"))?;

@@ -1,7 +1,7 @@
 //! Hosts that are far from the others.
 //!
-//! Invariant: an outlier is both beyond what the others' spread explains and more than 5 % from their median, and there are none
-//! among fewer than five.
+//! Invariant: an outlier is beyond what the others' spread explains, more than 5 % from their median and farther than clocks
+//! tell apart, and there are none among fewer than five.
 
 use fiord_stats::OrderBy;
 
@@ -15,6 +15,9 @@ const Z_MIN: f64 = 3.5;
 
 /// The share of the median that a value must be off by.
 const OFF_MIN: f64 = 0.05;
+
+/// The least that a latency must be off by, in nanoseconds: two readings of a clock and the step of it.
+const LATENCY_OFF_MIN_NS: f64 = 50.0;
 
 /// The median's deviations as a share of a standard deviation of a normal distribution.
 const MAD_PER_SIGMA: f64 = 0.6745;
@@ -47,8 +50,11 @@ impl Measure {
 
     /// Whether a value is so much worse than the median that it may be one of an outlier.
     pub(crate) fn is_off(self, value: f64, median: f64) -> bool {
-        let worse = self.worse_by(value, median);
-        worse > OFF_MIN * median && worse > 0.0
+        let least = match self {
+            Measure::Iops => 0.0,
+            Measure::P99 => LATENCY_OFF_MIN_NS,
+        };
+        self.worse_by(value, median) > least.max(OFF_MIN * median)
     }
 
     /// How much worse than the median a value is.
@@ -138,6 +144,11 @@ mod tests {
         assert_eq!(hosts_of(Measure::Iops, &[100.0, 140.0, 80.0, 60.0, 120.0]), [0_usize; 0]);
         assert_eq!(hosts_of(Measure::Iops, &[0.0; 6]), [0_usize; 0]);
         assert_eq!(hosts_of(Measure::P99, &[]), [0_usize; 0]);
+        assert_eq!(
+            hosts_of(Measure::P99, &[10.0, 10.0, 10.0, 10.0, 11.0]),
+            [0_usize; 0],
+            "a step of the clock"
+        );
     }
 
     #[test]

@@ -164,10 +164,11 @@ fn needs_libraries(bytes: &[u8]) -> bool {
 
 impl Program {
     /// How ssh finds or sends it.
-    pub fn settings(&self, keeps_agent: bool, connect_s: u64) -> ssh::Settings {
+    pub fn settings(&self, keeps_agent: bool, by_sudo: bool, connect_s: u64) -> ssh::Settings {
         ssh::Settings {
             push: self.push,
             keeps_agent,
+            by_sudo,
             connect_s,
             digest: self.digest.clone(),
             length: self.bytes.len(),
@@ -217,6 +218,15 @@ mod tests {
         assert!(needs_libraries(&elf));
         elf[32] = 0xff;
         assert!(needs_libraries(&elf), "cut off");
+    }
+
+    #[test]
+    fn a_server_is_connected_to_by_this_program() {
+        let launcher = Launcher::of(SERVER, ssh::Settings::default()).unwrap();
+        let host = Host { port: Some(4444), ..Host::of("::1") };
+        let command = launcher.command(&host);
+        assert_eq!((&command[1], &command[2]), (&"agent".into(), &"--connect=::1,4444".into()));
+        assert!(!Launcher::sends_program(SERVER));
     }
 
     #[test]

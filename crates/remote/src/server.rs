@@ -213,6 +213,9 @@ fn listen_at(path: &std::path::Path) -> Result<UnixListener, String> {
 /// # Errors
 /// Why there is no connection.
 pub fn relay_to(address: &ServerAddress) -> Result<(), String> {
+    if matches!(address, ServerAddress::Internet { host, .. } if host.is_empty()) {
+        return Err("name the host of the server, as in --connect=db1".to_string());
+    }
     let secret = match address {
         // Who reaches the socket is its owner.
         ServerAddress::Unix(_) => None,

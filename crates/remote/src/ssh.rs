@@ -20,6 +20,8 @@ pub struct Settings {
     pub push: Push,
     /// Whether a copy stays there.
     pub keeps_agent: bool,
+    /// Whether the agent is root there, by `sudo`, which may not ask for a password.
+    pub by_sudo: bool,
     /// How long it may take to connect, in seconds.
     pub connect_s: u64,
     /// SHA-256 of the program, in hexadecimal digits.
@@ -49,14 +51,15 @@ pub(crate) fn command(settings: &Settings, host: &Host) -> Vec<OsString> {
 
 /// What a shell there does. It is one word for ssh, and for the shell whatever the user has a line for `sh`.
 pub(crate) fn script(settings: &Settings, host: &Host) -> String {
-    let Settings { push, keeps_agent, digest, length, own_path, .. } = settings;
+    let Settings { push, keeps_agent, by_sudo, digest, length, own_path, .. } = settings;
+    let exec = if *by_sudo { "exec sudo -n" } else { "exec" };
     let mut script = String::new();
     if let Some(agent) = &host.agent {
-        let _ = write!(script, "exec {} agent", quoted(&agent.to_string_lossy()));
+        let _ = write!(script, "{exec} {} agent", quoted(&agent.to_string_lossy()));
         return format!("exec sh -c {}", quoted(&script));
     }
     let same = |path: &str| {
-        format!("[ \"$(sha256sum <{path} 2>/dev/null)\" = \"{digest}  -\" ] && exec {path} agent")
+        format!("[ \"$(sha256sum <{path} 2>/dev/null)\" = \"{digest}  -\" ] && {exec} {path} agent")
     };
     let _ = writeln!(script, "cached=\"${{XDG_CACHE_HOME:-$HOME/.cache}}/fiord/agent-{digest}\"");
     if *push != Push::Always {
@@ -87,7 +90,7 @@ pub(crate) fn script(settings: &Settings, host: &Host) -> String {
         script,
         "\"$to\" version >/dev/null 2>&1 || {{ \"$to\" version >&2; rm -f \"$to\"; exit 126; }}"
     );
-    let _ = write!(script, "exec \"$to\" agent{after}");
+    let _ = write!(script, "{exec} \"$to\" agent{after}");
     format!("exec sh -c {}", quoted(&script))
 }
 
@@ -113,6 +116,10 @@ mod tests {
     #[test]
     fn what_a_shell_must_not_read_is_quoted() {
         assert_eq!(quoted("a'b $c"), r"'a'\''b $c'");
+        let root = Settings { by_sudo: true, ..Settings::default() };
+        let direct = Host { agent: Some("/opt/fiord".into()), ..Host::default() };
+        assert_eq!(script(&root, &direct), r"exec sh -c 'exec sudo -n '\''/opt/fiord'\'' agent'");
+        assert_eq!(script(&root, &Host::default()).matches("exec sudo -n ").count(), 4);
         let never = script(&Settings { push: Push::Never, ..Settings::default() }, &Host::default());
         assert!(!never.contains("head -c") && never.contains("exit 127"), "{never}");
     }

@@ -109,12 +109,33 @@ fn a_copy_that_was_kept_is_removed_by_clean() {
     assert_eq!((kept.status.code(), text(&kept.stderr)), (Some(0), String::new()));
     let left = sshd.left();
     assert!(left.len() == 1 && left[0].contains("/home/.cache/fiord/agent-"), "{left:?}");
-    // Where no file is called hosts, which would be a job file.
-    let output = sshd.fiord(&fleet, "hosts 127.0.1.1 --clean").current_dir("/").output().unwrap();
+    let output = sshd.fiord(&fleet, "hosts 127.0.1.1 --clean").output().unwrap();
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
     let said = text(&output.stdout);
     assert!(said.starts_with(&format!("127.0.1.1: removed {} (", left[0])), "{said}");
     assert_eq!(sshd.left(), [""; 0]);
+}
+
+#[test]
+fn sudo_starts_the_agent_and_is_what_fails_where_it_may_not() {
+    needs!("sshd" of "openssh-server", "ssh" of "openssh-client", "ip" of "iproute2", "sudo" of "sudo");
+    let (sshd, fleet) = (Sshd::start(""), Fleet::new(&[]).unwrap());
+    let by = fleet.directory.join("by");
+    let job = format!("[job]\nioengine=null\nsize=1m\nexec_prerun=echo $SUDO_COMMAND >{}\n", by.display());
+    fleet.directory.write("j.fio", &job).unwrap();
+    for push in ["auto", "always"] {
+        let output = sshd.run(&fleet, &format!("j.fio --hosts=127.0.1.1 --sudo --push={push}"));
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{push}");
+        assert!(fleet.directory.read("by").contains(" agent"), "{push}: {}", fleet.directory.read("by"));
+        fs::remove_file(&by).unwrap();
+    }
+    assert_eq!(sshd.left(), [""; 0]);
+    let refuses = "mkdir -p bin; printf '#!/bin/sh\\necho sudo: a password is required >&2; exit 1\\n' >bin/sudo; \
+                   chmod 755 bin/sudo; PATH=$PWD/bin:$PATH";
+    let refusing = Sshd::start(&format!("cd {}; {refuses}", fleet.directory.path().display()));
+    let output = refusing.run(&fleet, "j.fio --hosts=127.0.1.1 --sudo");
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("a password is required"), "{said}");
 }
 
 #[test]

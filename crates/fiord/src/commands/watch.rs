@@ -115,7 +115,8 @@ impl Shows {
     fn look(&mut self, watch: &Watch<'_>) -> bool {
         if let Some(line) = &mut self.line {
             let left = layout::duration(self.time.saturating_sub(watch.elapsed()));
-            line.draw(&format!("watching {} devices, {left} left", self.devices));
+            let devices = if self.devices == 1 { "device" } else { "devices" };
+            line.draw(&format!("watching {} {devices}, {left} left", self.devices));
         }
         let is_due = watch.elapsed() >= self.due;
         if is_due && (self.view.is_some() || self.metrics.is_some()) {

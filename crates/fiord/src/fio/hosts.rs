@@ -91,7 +91,7 @@ pub(super) fn of_one_machine(parsed: &Parsed) -> Vec<Problem> {
 }
 
 /// Options that cannot be given together, or not alone.
-pub(super) fn contradictions(options: &ProgramOptions, given: &Given<'_>) -> Vec<Problem> {
+pub(super) fn contradictions(options: &ProgramOptions, given: &Given<'_>, has_jobs: bool) -> Vec<Problem> {
     let is_client = options.client.is_some();
     let wrong = |spec: &'static Spec, kind, message: &str, remedy: &str| {
         let place = given.get(spec).map_or_else(Place::derived, |setting| setting.place.clone());
@@ -108,6 +108,10 @@ pub(super) fn contradictions(options: &ProgramOptions, given: &Given<'_>) -> Vec
     }
     if options.server.is_some() && (is_client || options.hosts.is_some()) {
         let (message, remedy) = ("serves clients, and is none", "leave out --client and --hosts");
+        problems.push(wrong(ProgramOptions::server, ProblemKind::Conflict, message, remedy));
+    }
+    if options.server.is_some() && has_jobs {
+        let (message, remedy) = ("runs what its clients send", "leave out the jobs");
         problems.push(wrong(ProgramOptions::server, ProblemKind::Conflict, message, remedy));
     }
     problems
@@ -213,7 +217,7 @@ impl OnHosts<'_> {
         };
         let program = if sends { launch::program(push)? } else { launch::Program::default() };
         let connect_s = options.connect_timeout.us.div_ceil(1_000_000);
-        let ssh = program.settings(options.keep_agent.0, connect_s);
+        let ssh = program.settings(options.keep_agent.0, options.sudo.0, connect_s);
         let run = format!("{}-{}", clock::realtime_ms(), std::process::id());
         let of = |host: &Host| -> Result<(Host, Launcher, Prepare), String> {
             let launcher = Launcher::of(host.via.as_deref().unwrap_or(&via), ssh.clone())

@@ -242,7 +242,8 @@ impl Session {
         if self.is_on_hosts() {
             problems.extend(hosts::of_one_machine(&self.parsed));
         }
-        problems.extend(hosts::contradictions(&self.options, &self.given()));
+        let has_jobs = !self.parsed.sections.is_empty();
+        problems.extend(hosts::contradictions(&self.options, &self.given(), has_jobs));
         problems.extend(server::without_server(&self.options, &self.given()));
         self.warnings.append(&mut problems);
         if help::asked_for(&self.options, self.own).is_some() {

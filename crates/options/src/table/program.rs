@@ -127,7 +127,7 @@ options! {
         /// Names and ranges separated by commas (`db[1-12],^db7`, `user@host:port`), or a file with a host on each line, or with
         /// a section for each and options of jobs that hold on it.
         hosts: Text;
-        /// How hosts are reached: `ssh`, `slurm`, or a command with `{host}` and `{agent}` in it. Not an option of fio.
+        /// How hosts are reached: `ssh`, `slurm`, `server`, or a command with `{host}` and `{agent}` in it. Not an option of fio.
         via: Text;
         /// Go on without up to this many hosts that cannot be reached, or are lost. Not an option of fio.
         allow_missing as "allow-missing": u32 = 0;
@@ -151,6 +151,8 @@ options! {
         push: Push = "auto";
         /// Leave the copy there, so that the next run need not copy it. Not an option of fio.
         keep_agent as "keep-agent": Switch = 0;
+        /// Be root on hosts that are reached by ssh or Slurm, by `sudo` without a password. Not an option of fio.
+        sudo: Switch = 0;
         /// The hosts share a target on purpose. Not an option of fio.
         shared: Switch = 0;
         /// Run what clients send that know the secret of this machine: on all addresses, or those that follow.

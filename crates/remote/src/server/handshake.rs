@@ -242,8 +242,13 @@ impl Timed {
 
 impl Read for Timed {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.socket.set_read_timeout(self.left()?)?;
-        let count = self.socket.read(bytes)?;
+        let count = loop {
+            self.socket.set_read_timeout(self.left()?)?;
+            match self.socket.read(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
         let wanted = 4_usize.saturating_sub(self.first.len()).min(count);
         self.first.extend(&bytes[..wanted]);
         Ok(count)
@@ -252,8 +257,13 @@ impl Read for Timed {
 
 impl Write for Timed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.set_write_timeout(self.left()?)?;
-        self.socket.write(bytes)
+        loop {
+            self.socket.set_write_timeout(self.left()?)?;
+            match self.socket.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                written => return written,
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {

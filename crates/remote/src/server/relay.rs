@@ -58,7 +58,7 @@ impl Relay {
         let awaited: Vec<_> = local.into_iter().chain(socket).collect();
         let ready = match poll::wait_for_any(&awaited, None) {
             Ok(ready) => ready,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(error) if is_for_later(&error) => return Ok(()),
             Err(error) => return Err(error),
         };
         if listens && ready[0] {
@@ -72,6 +72,7 @@ impl Relay {
 
     fn take_local(&mut self) -> io::Result<()> {
         match self.local.read(&mut self.buffer) {
+            Err(error) if is_for_later(&error) => Ok(()),
             Ok(0) | Err(_) => {
                 self.is_sending = false;
                 self.tls.send_close_notify();
@@ -86,7 +87,7 @@ impl Relay {
             // Without TLS' own end: whoever is there has gone, or was cut off.
             Ok(0) => return self.end_receiving(),
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if is_for_later(&error) => return Ok(()),
             Err(error) => return Err(error),
         }
         self.tls.process_new_packets().map_err(io::Error::other)?;
@@ -122,7 +123,7 @@ impl Relay {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut self.socket) {
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if is_for_later(&error) => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
@@ -130,5 +131,71 @@ impl Relay {
             let _ = self.socket.shutdown(Shutdown::Write);
         }
         Ok(())
+    }
+}
+
+/// Whether a signal came, or the socket is not ready after all.
+fn is_for_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::server::handshake::{connect, serve, server_config};
+
+    /// Two local ends, between which bytes go through two relays.
+    fn ends() -> (UnixStream, UnixStream) {
+        let (near, far) = UnixStream::pair().unwrap();
+        let ((here, client), (server, there)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+        thread::spawn(move || relay(serve(far, &server_config().unwrap(), None).unwrap(), server).unwrap());
+        thread::spawn(move || relay(connect(near, None).unwrap(), client).unwrap());
+        (here, there)
+    }
+
+    #[test]
+    fn many_bytes_go_both_ways_at_once_and_each_end_is_passed_on() {
+        let (here, there) = ends();
+        let bytes: Vec<u8> = (0..3_000_001_u32).map(|index| (index % 251) as u8).collect();
+        let send = |mut end: UnixStream, bytes: Vec<u8>| {
+            thread::spawn(move || {
+                end.write_all(&bytes).unwrap();
+                end.shutdown(Shutdown::Write).unwrap();
+            })
+        };
+        let senders = [(&here, bytes.clone()), (&there, bytes[1..].to_vec())]
+            .map(|(end, bytes)| send(end.try_clone().unwrap(), bytes));
+        let receivers = [here, there].map(|mut end| {
+            thread::spawn(move || {
+                let mut read = Vec::new();
+                end.read_to_end(&mut read).map(|_| read)
+            })
+        });
+        senders.into_iter().for_each(|sender| sender.join().unwrap());
+        let [came_here, came_there] = receivers.map(|receiver| receiver.join().unwrap().unwrap());
+        assert!(came_there == bytes && came_here == bytes[1..]);
+    }
+
+    #[test]
+    fn one_end_may_be_done_long_before_the_other() {
+        let (mut here, mut there) = ends();
+        here.shutdown(Shutdown::Write).unwrap();
+        let mut nothing = Vec::new();
+        assert_eq!(there.read_to_end(&mut nothing).unwrap(), 0);
+        there.write_all(b"a report").unwrap();
+        drop(there);
+        let mut report = String::new();
+        here.read_to_string(&mut report).unwrap();
+        assert_eq!(report, "a report");
+    }
+
+    #[test]
+    fn who_goes_without_a_word_ends_both() {
+        let (here, mut there) = ends();
+        drop(here);
+        let mut nothing = Vec::new();
+        assert_eq!(there.read_to_end(&mut nothing).unwrap(), 0);
     }
 }
