@@ -1,7 +1,7 @@
 //! A server of agents, for clients that have its secret: a listener, and for each client a process of its own.
 //!
-//! Invariant: a client that has not proven to know the secret reaches nothing but the handshake; at most [`UNPROVEN_MAX`] are
-//! there at a time. What a client's agent may do is in its [`Policy`]. When the server ends, its agents lose their controllers.
+//! Invariant: a client that has not proven to know the secret reaches nothing but the handshake; at most 32 of them are there
+//! at a time. What a client's agent may do is in its [`Policy`]. When the server ends, its agents lose their controllers.
 
 mod address;
 mod handshake;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fiord_options::program::ProgramOptions;
 use fiord_options::value::Text;
 use fiord_options::{Given, Problem, ProblemKind, Setting};
-use fiord_remote::server::{Policy, Secret, Server, ServerAddress, VARIABLE};
+use fiord_remote::server::{Log, Policy, Secret, Server, ServerAddress, VARIABLE};
 use fiord_report::path::{shown, visible_lines};
 use fiord_sys::errno::error_text;
 use fiord_sys::process;
@@ -97,7 +97,7 @@ fn serve(options: &ProgramOptions) -> Result<ExitCode, String> {
         let line = visible_lines(line);
         stdout.lock().unwrap_or_else(PoisonError::into_inner).write(&format!("fiord: {line}\n"));
     };
-    let signal = server.run(&(Arc::new(log) as fiord_remote::server::Log));
+    let signal = server.run(&(Arc::new(log) as Log));
     Ok(ExitCode::from(status::of_signal(signal)))
 }
 
