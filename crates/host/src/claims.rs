@@ -11,6 +11,8 @@ use fiord_sys::sysfs::BlockDevice;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 /// One reason why a device is not free.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,10 +142,24 @@ fn held(path: &Path, device: &BlockDevice) -> Vec<Claim> {
     holders.map(|holder| Claim::Held { device: path.to_owned(), holder }).collect()
 }
 
-/// Opens the device for reading with `O_EXCL`, which succeeds only if it is not claimed.
+/// How long is waited before it is looked again whether a device is claimed.
+const PAUSES: [Duration; 3] =
+    [Duration::from_millis(2), Duration::from_millis(10), Duration::from_millis(50)];
+
+/// Opens the device for reading with `O_EXCL`, which succeeds only if it is not claimed. Who asks in this way claims it for a
+/// moment, and so does a loop device that is set up: only a claim that lasts is one.
 pub(crate) fn is_exclusively_open(path: &Path) -> bool {
     let how = OpenHow { exclusive: true, nonblocking: true, ..OpenHow::READ };
-    file::open(path, &how).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
+    let is_busy = || file::open(path, &how).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy);
+    lasts(is_busy, thread::sleep)
+}
+
+fn lasts(mut is_so: impl FnMut() -> bool, pause: impl Fn(Duration)) -> bool {
+    let mut is_so_after = |time: &Duration| {
+        pause(*time);
+        is_so()
+    };
+    is_so_after(&Duration::ZERO) && PAUSES.iter().all(is_so_after)
 }
 
 #[cfg(test)]
@@ -153,6 +169,20 @@ mod tests {
 
     fn number(major: u32, minor: u32) -> DeviceNumber {
         DeviceNumber { major, minor }
+    }
+
+    #[test]
+    fn a_claim_that_is_gone_when_it_is_looked_again_is_none() {
+        let after = |looks: usize| {
+            let mut asked = 0;
+            let is_busy = || {
+                asked += 1;
+                asked <= looks
+            };
+            (lasts(is_busy, |_| {}), asked)
+        };
+        assert_eq!([0, 1, 3].map(after), [(false, 1), (false, 2), (false, 4)]);
+        assert_eq!(after(9), (true, 4));
     }
 
     #[test]
