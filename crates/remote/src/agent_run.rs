@@ -14,6 +14,7 @@ use fiord_options::{Problem, ProblemLevel, Section, Setting, cli};
 use fiord_plan::Plan;
 use fiord_plan::facts::RunSettings;
 use fiord_report::path::shown;
+use fiord_report::{Code, Finding, Subject};
 use fiord_session::Ending;
 use fiord_session::run::drive::{Run, drive};
 use fiord_session::run::{environment, facts};
@@ -147,7 +148,12 @@ pub(crate) fn run(planned: &Planned, link: &Arc<Link>) -> AgentEvent {
         logs: Some(&logs),
         ..Run::of(&planned.plan, &planned.warnings)
     };
-    let outcome = drive(run, &mut teller);
+    let mut outcome = drive(run, &mut teller);
+    if link.policy.for_anyone && planned.trust != Trust::Off {
+        let sentence = "the server asks for no secret: others may have run jobs there as well";
+        let remedy = "give it one, or have it listen at a socket";
+        outcome.report.findings.push(Finding::new(Code::OpenServer, Subject::Run, sentence, remedy));
+    }
     link.finish_logs();
     outcome
         .errors

@@ -428,6 +428,10 @@ codes! {
     MixedHosts = "mixed-hosts", Note,
         see "`uname -r`, `lscpu`, `lsblk -o MODEL` on each; or `fiord hosts LIST`.",
         fix "Group them by what differs, or compare like with like.";
+    /// A server that asks for no secret ran the jobs: whoever reaches it may have run others beside them.
+    OpenServer = "open-server", Caution,
+        see "The log of the server, which has a line for each client.",
+        fix "Give it a secret (`fiord agent --new-secret=FILE`), or have it listen at `sock:PATH`.";
     /// The job has a rate, and its latency from the issue hides waits: I/Os that were due during a stall were issued
     /// after it. Their latency from the start that the rate intended, the response latency, is at least twice as long.
     OmittedWaits = "omitted-waits", Caution,

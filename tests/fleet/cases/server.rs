@@ -164,6 +164,11 @@ fn a_server_without_a_secret_is_one_that_was_asked_for() {
     assert!(served.refusal("--client=SERVER k.fio").contains("asks for no secret"));
     let output = served.client("--client=SERVER k.fio").env("FIORD_SECRET_FILE", "").output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let findings = &report(&output).unwrap()["findings"];
+    assert!(
+        findings.as_array().unwrap().iter().any(|finding| finding["code"] == "open-server"),
+        "{findings}"
+    );
     let refused = served.fleet.local("--server=127.0.0.1,0 --no-secret --allow-exec").output().unwrap();
     assert!(refused.status.code() == Some(1) && text(&refused.stderr).contains("--allow-exec"));
 }

@@ -52,9 +52,10 @@ pub(super) struct Options {
     #[arg(long, value_name = "PATTERN")]
     allow_device: Vec<String>,
 
-    /// Write to no device that --allow-device does not name
+    /// Nobody knows who the controller is: write to no device that --allow-device
+    /// does not name, and say so in the report
     #[arg(long)]
-    readonly_devices: bool,
+    for_anyone: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -81,7 +82,7 @@ impl Invocation for Options {
                 readonly: self.readonly,
                 no_exec: self.no_exec,
                 devices: self.allow_device,
-                readonly_devices: self.readonly_devices,
+                for_anyone: self.for_anyone,
             };
             fiord_remote::agent::run(remove, policy, &|study, agent| carry_out(study, agent, subcommands))?;
         }

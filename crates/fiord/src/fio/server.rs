@@ -126,6 +126,6 @@ fn policy(options: &ProgramOptions) -> Result<Policy, String> {
         readonly: options.readonly.0,
         no_exec: !options.allow_exec.0,
         devices: options.allow_device.as_ref().map(patterns).unwrap_or_default(),
-        readonly_devices: options.no_secret.0,
+        for_anyone: options.no_secret.0,
     })
 }

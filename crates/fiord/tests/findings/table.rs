@@ -192,6 +192,8 @@ table! {
     clock_unsure: ClockUnsure, of_hosts("clocks_that_are_known_badly_and_starts_that_are_not_known_are_said");
     shared_target: SharedTarget, of_hosts("one_target_of_two_hosts_is_found_unless_it_is_meant");
     straggler: Straggler, of_hosts("a_straggler_has_its_cost_and_what_it_has_in_common");
+    open_server: OpenServer,
+        elsewhere("it takes a server", "tests/fleet/cases/server.rs", "a_server_without_a_secret_is_one_that_was_asked_for");
     mixed_hosts: MixedHosts, of_hosts("a_straggler_has_its_cost_and_what_it_has_in_common");
     omitted_waits: OmittedWaits, Proof::Runs(omitted_waits_runs);
     arrivals_lost: ArrivalsLost, Proof::Runs(arrivals_lost_runs);

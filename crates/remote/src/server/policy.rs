@@ -25,8 +25,8 @@ pub struct Policy {
     pub no_exec: bool,
     /// The devices that may be used, as patterns of paths with `*` and `?`; empty: all, or with a root none.
     pub devices: Vec<String>,
-    /// Devices that are not among these are not written.
-    pub readonly_devices: bool,
+    /// Whoever it is may be the client: devices that are not among these are not written.
+    pub for_anyone: bool,
 }
 
 /// The first versions of the kernel's fences that let files be moved between directories, and keep them from being truncated.
@@ -44,7 +44,7 @@ const PLAIN_DEVICES: [&str; 7] =
 impl Policy {
     /// Whether files are fenced, and not commands alone.
     fn fences_files(&self) -> bool {
-        self.root.is_some() || self.readonly || self.readonly_devices || !self.devices.is_empty()
+        self.root.is_some() || self.readonly || self.for_anyone || !self.devices.is_empty()
     }
 
     /// Whether it forbids nothing.
@@ -56,11 +56,8 @@ impl Policy {
     pub(super) fn arguments(&self) -> Vec<OsString> {
         let mut words = Vec::new();
         words.extend(self.root.iter().map(|root| joined("--root=", root.as_os_str())));
-        let flags = [
-            (self.readonly, "--readonly"),
-            (self.no_exec, "--no-exec"),
-            (self.readonly_devices, "--readonly-devices"),
-        ];
+        let flags =
+            [(self.readonly, "--readonly"), (self.no_exec, "--no-exec"), (self.for_anyone, "--for-anyone")];
         words.extend(flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| OsString::from(flag)));
         words.extend(self.devices.iter().map(|device| joined("--allow-device=", device.as_ref())));
         words
@@ -132,7 +129,7 @@ impl Policy {
             let _ = fs::create_dir_all(&spool);
             allow(&spool, Access::READ | Access::WRITE);
         }
-        let devices = if self.readonly_devices { Access::READ } else { Access::READ | write };
+        let devices = if self.for_anyone { Access::READ } else { Access::READ | write };
         match &self.root {
             Some(root) => allow(root, Access::READ | write),
             None => {
@@ -162,12 +159,13 @@ impl Policy {
     fn sentence(&self) -> Option<String> {
         let root =
             self.root.as_ref().map(|root| format!("use files below {} alone", shown(root.as_os_str())));
-        let devices = (self.root.is_some() || !self.devices.is_empty() || self.readonly_devices).then(|| {
-            match self.devices[..] {
-                [] => "write no devices".to_string(),
-                _ => format!("use no devices but {}", self.devices.join(", ")),
-            }
-        });
+        let devices =
+            (self.root.is_some() || !self.devices.is_empty() || self.for_anyone).then(|| {
+                match self.devices[..] {
+                    [] => "write no devices".to_string(),
+                    _ => format!("use no devices but {}", self.devices.join(", ")),
+                }
+            });
         let readonly = self.readonly.then(|| "write nothing".to_string());
         let commands = self.no_exec.then(|| "run no commands".to_string());
         let rules: Vec<String> = root.into_iter().chain(readonly).chain(devices).chain(commands).collect();
