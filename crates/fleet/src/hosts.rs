@@ -25,6 +25,9 @@ use address::Address;
 use entry::Entry;
 pub use pattern::HOSTS_MAX;
 
+/// The port of servers, fio's.
+pub const SERVER_PORT: u16 = 8765;
+
 /// One host.
 #[derive(Clone, Debug)]
 pub struct Host {
@@ -153,7 +156,8 @@ pub fn read_clients(
         entries[first..].iter_mut().for_each(|entry| entry.client = number);
     }
     let place = clients.first().map_or_else(Place::derived, |(_, place)| (*place).clone());
-    let hosts = hosts(entries, &place, &mut problems);
+    let mut hosts = hosts(entries, &place, &mut problems);
+    hosts.iter_mut().for_each(|host| host.port = host.port.or(Some(SERVER_PORT)));
     if problems.is_empty() { Ok(hosts) } else { Err(problems) }
 }
 

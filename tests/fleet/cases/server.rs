@@ -183,6 +183,8 @@ fn a_socket_is_its_owners() {
     assert_eq!(mode & 0o777, 0o600);
     let output = served.run("--client=sock:./s k.fio");
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    let entry = &report(&output).unwrap()["client_stats"][0];
+    assert_eq!((&entry["hostname"], &entry["port"]), (&"./s".into(), &8765.into()));
     let taken = served.fleet.local("--server=sock:s").output().unwrap();
     assert!(
         taken.status.code() == Some(1) && text(&taken.stderr).contains("in use"),

@@ -42,13 +42,14 @@ pub(super) fn document(fleet: &FleetReport, detail: Detail) -> String {
     })
 }
 
-/// The address as it was typed: the name of a host has its port where several have one address.
+/// The address as it was typed: the name of a host has its port where several have one address. Of a socket its path, as fio's.
 fn hostname(run: &HostRun) -> &str {
     let host = &run.host;
-    match host.name.strip_prefix(host.address.as_str()) {
+    let typed = match host.name.strip_prefix(host.address.as_str()) {
         Some(_) => &host.address,
         None => &host.name,
-    }
+    };
+    typed.strip_prefix("sock:").unwrap_or(typed)
 }
 
 fn own(json: &mut Writer, fleet: &FleetReport) {

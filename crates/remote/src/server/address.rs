@@ -10,10 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fiord_fleet::hosts::SERVER_PORT;
 use fiord_sys::errno::error_text;
-
-/// fio's port.
-const PORT: u16 = 8765;
 
 /// How long one address of a name may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -48,7 +46,7 @@ impl ServerAddress {
             ["ip6:", "ip4:", "ip:"].into_iter().find_map(|prefix| text.strip_prefix(prefix)).unwrap_or(text);
         let (host, port) = match rest.rsplit_once(',') {
             Some((host, port)) => (host, read_port(port)?),
-            None => (rest, PORT),
+            None => (rest, SERVER_PORT),
         };
         let host = host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(host);
         Ok(ServerAddress::Internet { host: host.to_string(), port })
@@ -66,7 +64,7 @@ impl ServerAddress {
     pub fn of_host(address: &str, port: Option<u16>) -> ServerAddress {
         match address.strip_prefix("sock:") {
             Some(path) => ServerAddress::Unix(PathBuf::from(path)),
-            None => ServerAddress::Internet { host: address.to_string(), port: port.unwrap_or(PORT) },
+            None => ServerAddress::Internet { host: address.to_string(), port: port.unwrap_or(SERVER_PORT) },
         }
     }
 
