@@ -59,7 +59,11 @@ pub(crate) fn plan(
         let rules = policy.explains(told.iter().map(|one| &one.text));
         told.extend(rules.map(|text| Told { text, is_unsafe: false }));
     }
-    planned
+    let (planned, facts) = planned?;
+    match policy.refusal(&planned.plan) {
+        Some(text) => Err(vec![Told { text, is_unsafe: false }]),
+        None => Ok((planned, facts)),
+    }
 }
 
 fn plan_freely(

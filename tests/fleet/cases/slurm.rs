@@ -124,7 +124,7 @@ fn nodes_of_an_allocation_run_together_and_no_load_outlives_its_controller_or_it
     let output = child.wait_with_output().unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("n1: failed") || said.contains("n1: lost"), "{said}");
+    assert!(["failed", "lost"].iter().any(|fate| said.contains(&format!(": {fate}: "))), "{said}");
     assert!(fleet.all_leave());
 }
 

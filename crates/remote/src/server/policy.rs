@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fiord_plan::{Job, Plan};
 use fiord_report::path::shown;
 use fiord_store::state_path;
 use fiord_sys::errno::error_text;
@@ -149,6 +150,16 @@ impl Policy {
     /// Whether this device is among those that may be used.
     fn names(&self, path: &Path) -> bool {
         self.devices.iter().any(|pattern| matches(pattern.as_bytes(), path.as_os_str().as_encoded_bytes()))
+    }
+
+    /// Why this plan is not run: a command before or after a job fails without failing the job.
+    pub(crate) fn refusal(&self, plan: &Plan) -> Option<String> {
+        let runs = |job: &&Job| job.process.exec_prerun.is_some() || job.process.exec_postrun.is_some();
+        let job = plan.jobs.iter().filter(|_| self.no_exec).find(runs)?;
+        Some(format!(
+            "the job {} would run a command, and clients of this server run no commands",
+            shown(&job.name)
+        ))
     }
 
     /// What a client is told of it beside these errors; `None` where no refusal of the kernel's is among them.
