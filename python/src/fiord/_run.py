@@ -26,8 +26,7 @@ PROGRAM_OPTIONS = frozenset(
     live eta eta-interval eta-newline status-interval idle-prof help version cmdhelp enghelp debug crctest cpuclock-test
     memcpytest inflate-log hosts via allow-missing on-lost order group-by connect-timeout layout-timeout start-within
     fan-out push keep-agent sudo shared server daemonize root allow-exec allow-device no-secret client remote-config
-    trigger-file trigger-timeout trigger
-    trigger-remote
+    trigger-file trigger-timeout trigger trigger-remote
     """.split()
 )
 
