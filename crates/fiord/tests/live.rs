@@ -220,12 +220,17 @@ fn watching_shows_the_last_second_and_prints_everything_at_the_end() {
         }
         // Small terminals have shorter lines, not more of them.
         terminal.tmux(&["resize-window", "-x", "40", "-y", "9"]);
-        until("the keys are in the last line", || {
-            let screen = terminal.screen();
-            let lines: Vec<&str> = screen.lines().collect();
-            lines.len() == 9 && lines[1].starts_with("DEVICE") && lines[8].starts_with("q or Ctrl-C: end")
-        });
+        let has_keys_in_line = |last: usize| {
+            until("the keys are in the last line", || {
+                let screen = terminal.screen();
+                let lines: Vec<&str> = screen.lines().collect();
+                let has_keys = lines.last().is_some_and(|line| line.starts_with("q or Ctrl-C: end"));
+                lines.len() == last && lines[1].starts_with("DEVICE") && has_keys
+            });
+        };
+        has_keys_in_line(9);
         terminal.tmux(&["resize-window", "-x", "80", "-y", "24"]);
+        has_keys_in_line(24);
         terminal.keys(key);
         terminal.until_shows(&format!("exit={status}"));
         let all = terminal.all();
@@ -243,7 +248,7 @@ fn watching_into_a_file_has_no_view() {
     let (dir, _memory, device) = need!(watch::device());
     let terminal = Terminal::open(&dir);
     terminal.fiord(&format!("watch {} --for 1h --json >out.json", device.path));
-    let screen = terminal.until_shows("watching 1 devices, ");
+    let screen = terminal.until_shows("watching 1 device, ");
     assert!(!screen.contains("SO FAR"), "{screen}");
     terminal.keys("C-c");
     terminal.until_shows("exit=130");

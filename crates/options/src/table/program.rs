@@ -127,7 +127,7 @@ options! {
         /// Names and ranges separated by commas (`db[1-12],^db7`, `user@host:port`), or a file with a host on each line, or with
         /// a section for each and options of jobs that hold on it.
         hosts: Text;
-        /// How hosts are reached: `ssh`, `slurm`, `server`, or a command with `{host}` and `{agent}` in it. Not an option of fio.
+        /// How hosts are reached: `ssh`, `slurm`, `server`, or a command with `{agent}` in it. Not an option of fio.
         via: Text;
         /// Go on without up to this many hosts that cannot be reached, or are lost. Not an option of fio.
         allow_missing as "allow-missing": u32 = 0;
