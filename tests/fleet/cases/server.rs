@@ -12,6 +12,21 @@ use serde_json::Value;
 
 const JOB: &str = "[global]\nioengine=null\nsize=64m\nrw=randread\n[job]\n";
 
+/// Ends a case, which then counts as skipped, where the kernel cannot keep clients to what they may do.
+macro_rules! needs_fences {
+    () => {
+        needs!("sh" of "dash");
+        fiord_testing::need!(fences());
+    };
+}
+
+fn fences() -> Result<(), String> {
+    let fleet = Fleet::new(&[])?;
+    let fenced = fleet.local("agent --no-exec").output().map_err(|error| error.to_string())?;
+    let said = text(&fenced.stderr);
+    if said.contains("Landlock") { Err(said) } else { Ok(()) }
+}
+
 /// A server in the directory of a fleet, with its secret.
 struct Served {
     fleet: Fleet,
@@ -80,7 +95,7 @@ impl Drop for Served {
 // divergence: `--client=H` with `--name` and no job file
 #[test]
 fn two_servers_and_a_client_print_what_fios_would() {
-    needs!("sh" of "dash");
+    needs_fences!();
     let one = Served::start("");
     let beside = Fleet::new(&["none"]).unwrap();
     fs::copy(one.fleet.directory.join("secret"), beside.directory.join("secret")).unwrap();
@@ -111,7 +126,7 @@ fn two_servers_and_a_client_print_what_fios_would() {
 
 #[test]
 fn a_list_of_servers_and_a_study_on_them() {
-    needs!("sh" of "dash");
+    needs_fences!();
     let served = Served::start("");
     served.fleet.directory.write("list", &format!("{}\n", served.address)).unwrap();
     let output = served.run("--client=list k.fio");
@@ -133,7 +148,7 @@ fn a_list_of_servers_and_a_study_on_them() {
 // divergence: `--server` without a secret
 #[test]
 fn who_does_not_know_the_secret_runs_nothing() {
-    needs!("sh" of "dash");
+    needs_fences!();
     let served = Served::start("");
     assert!(served.fleet.local("agent --new-secret=other").status().unwrap().success());
     let with = |secret: &str| {
@@ -159,7 +174,7 @@ fn who_does_not_know_the_secret_runs_nothing() {
 
 #[test]
 fn a_server_without_a_secret_is_one_that_was_asked_for() {
-    needs!("sh" of "dash");
+    needs_fences!();
     let served = Served::start("--no-secret");
     assert!(served.refusal("--client=SERVER k.fio").contains("asks for no secret"));
     let output = served.client("--client=SERVER k.fio").env("FIORD_SECRET_FILE", "").output().unwrap();
@@ -175,7 +190,7 @@ fn a_server_without_a_secret_is_one_that_was_asked_for() {
 
 #[test]
 fn a_socket_is_its_owners() {
-    needs!("sh" of "dash");
+    needs_fences!();
     let fleet = Fleet::new(&["none"]).unwrap();
     fleet.directory.write("k.fio", JOB).unwrap();
     let served = Served::at(fleet, "--server=sock:s");
@@ -196,7 +211,7 @@ fn a_socket_is_its_owners() {
 // divergence: jobs that run commands (`exec_prerun`, `ioengine=exec`) on a server
 #[test]
 fn clients_stay_below_the_root_and_run_no_commands() {
-    needs!("sh" of "dash");
+    needs_fences!();
     let served = Served::start("--root=data");
     let write =
         |name: &str, lines: &str| served.fleet.directory.write(name, &format!("[w]\n{lines}\n")).unwrap();
@@ -227,7 +242,7 @@ fn clients_stay_below_the_root_and_run_no_commands() {
 
 #[test]
 fn a_readonly_server_writes_nothing_and_another_runs_commands_where_it_may() {
-    needs!("sh" of "dash");
+    needs_fences!();
     let served = Served::start("--readonly");
     served.fleet.directory.write("w.fio", "[w]\nrw=write\nsize=64k\nfilename=new\n").unwrap();
     assert!(served.refusal("--client=SERVER w.fio").contains("write"));
@@ -245,7 +260,7 @@ fn a_readonly_server_writes_nothing_and_another_runs_commands_where_it_may() {
 
 #[test]
 fn files_below_a_directory_have_the_address_before_them() {
-    needs!("sh" of "dash");
+    needs_fences!();
     let served = Served::start("");
     served.fleet.directory.write("d.fio", "[w]\nrw=write\nsize=16k\ndirectory=data\n").unwrap();
     assert_eq!(served.run("--client=SERVER d.fio").status.code(), Some(0));
@@ -254,7 +269,7 @@ fn files_below_a_directory_have_the_address_before_them() {
 
 #[test]
 fn who_leaves_leaves_no_load_behind() {
-    needs!("sh" of "dash");
+    needs_fences!();
     let mut served = Served::start("");
     let long = JOB.to_string() + "time_based\nruntime=600\n";
     served.fleet.directory.write("long.fio", &long).unwrap();
@@ -276,7 +291,7 @@ fn who_leaves_leaves_no_load_behind() {
 
 #[test]
 fn many_that_say_nothing_keep_nobody_out_for_long() {
-    needs!("sh" of "dash");
+    needs_fences!();
     let served = Served::start("");
     let address = served.address.replace(',', ":");
     let silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&address).unwrap()).collect();
@@ -290,6 +305,7 @@ fn many_that_say_nothing_keep_nobody_out_for_long() {
 #[test]
 fn fio_at_the_other_end_is_named() {
     needs!("fio" of "fio");
+    needs_fences!();
     let served = Served::start("");
     let mut fio = Command::new("fio");
     served.fleet.placed(&mut fio);
@@ -309,7 +325,7 @@ fn fio_at_the_other_end_is_named() {
 
 #[test]
 fn a_server_goes_into_the_background_with_its_number_in_a_file() {
-    needs!("sh" of "dash");
+    needs_fences!();
     let fleet = Fleet::new(&["none"]).unwrap();
     fleet.directory.write("k.fio", JOB).unwrap();
     let words = "--server=sock:s --daemonize=pid";
@@ -337,7 +353,7 @@ fn a_server_goes_into_the_background_with_its_number_in_a_file() {
 
 #[test]
 fn what_is_not_tls_is_refused_and_the_server_goes_on() {
-    needs!("sh" of "dash");
+    needs_fences!();
     let served = Served::start("");
     let mut stream = TcpStream::connect(served.address.replace(',', ":")).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -367,7 +383,7 @@ fn is_dead(id: u32) -> bool {
 // divergence: a `--client` that cannot be reached, beside others
 #[test]
 fn a_server_that_is_missing_keeps_the_others_from_starting_unless_it_may() {
-    needs!("sh" of "dash");
+    needs_fences!();
     let served = Served::start("");
     let gone = free_port().unwrap();
     let words = format!("--client=SERVER k.fio --client=127.0.0.1,{gone} k.fio");
