@@ -7,7 +7,7 @@ use fiord_sys::system;
 use fiord_wire::message::{Hello, PROTOCOL};
 
 /// The program that runs.
-pub(crate) const SELF: &str = "/proc/self/exe";
+pub const SELF: &str = "/proc/self/exe";
 
 /// This program.
 pub(crate) fn hello() -> Hello {

@@ -29,4 +29,5 @@ mod ssh;
 
 pub use agent_study::StudyAgent;
 pub use controller::{Finished, Job, run};
+pub use hello::SELF;
 pub use launch::Launcher;

@@ -337,6 +337,10 @@ fn a_server_goes_into_the_background_with_its_number_in_a_file() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let gone = || !fs::exists(format!("/proc/{id}/exe")).unwrap_or(true) || is_dead(id);
     assert!(eventually(gone));
+    // One whose number is nowhere is not left running.
+    let full = fleet.local("--server=sock:f --daemonize=/dev/full").output().unwrap();
+    assert!(full.status.code() == Some(1) && text(&full.stderr).contains("ENOSPC"), "{}", text(&full.stderr));
+    assert!(!fiord_servers::listens_on(&fleet.directory.join("f")));
     let jobs_of_its_own = "--server=sock:t k.fio";
     for words in [
         "--daemonize=pid",

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fiord_options::program::ProgramOptions;
 use fiord_options::value::Text;
 use fiord_options::{Given, Problem, ProblemKind, Setting};
+use fiord_remote::SELF;
 use fiord_remote::server::{Log, Policy, Secret, Server, ServerAddress, VARIABLE};
 use fiord_report::path::{shown, visible_lines};
 use fiord_sys::errno::error_text;
@@ -22,9 +23,6 @@ use crate::status;
 
 /// What a server prints when it listens, before its address.
 const LISTENS: &str = "fiord: server listening on ";
-
-/// The program that runs.
-const SELF: &str = "/proc/self/exe";
 
 /// Options that are of servers alone, given without `--server`.
 pub(super) fn without_server(options: &ProgramOptions, given: &Given<'_>) -> Vec<Problem> {
@@ -80,7 +78,11 @@ fn in_background(pid_file: &Path, given: &[Setting]) -> Result<ExitCode, String>
     }
     file.write(&format!("{}\n", child.id()));
     let written = file.finish().map(|()| ExitCode::SUCCESS);
-    written.map_err(|error| named(format!("{} (the server runs as {})", error_text(&error), child.id())))
+    written.map_err(|error| {
+        // Nobody would know which process to end.
+        let _ = child.kill().and_then(|()| child.wait());
+        failed(error)
+    })
 }
 
 fn serve(options: &ProgramOptions) -> Result<ExitCode, String> {

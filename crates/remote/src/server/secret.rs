@@ -96,12 +96,15 @@ impl Secret {
     ///
     /// # Errors
     /// The file is there, or cannot be written.
-    #[allow(clippy::disallowed_methods, reason = "a new file, which replaces none")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a new file, which replaces none, and goes again if it is not whole"
+    )]
     pub fn create(path: &Path) -> Result<(), String> {
         let create = || {
             let digits: String = unpredictable()?.iter().map(|byte| format!("{byte:02x}")).collect();
             let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
-            writeln!(file, "{digits}")
+            writeln!(file, "{digits}").inspect_err(|_| drop(std::fs::remove_file(path)))
         };
         create().map_err(|error| format!("{}: {}", shown(path.as_os_str()), error_text(&error)))
     }
