@@ -166,15 +166,9 @@ fn cargo(args: &[&str]) -> StageResult {
 }
 
 /// What the README says, `cargo test`, and the tests of the chores; or one of them. All of the workspace at once, here and
-/// where a stage builds its cases: what is compiled for fewer members has other features, and would be compiled again. Most of
-/// the time of a test of fiord's binary is waiting, so there are more threads than processors.
+/// where a stage builds its cases: what is compiled for fewer members has other features, and would be compiled again.
 fn tests(alone: Option<&str>) -> Command {
-    const THREADS_PER_PROCESSOR: usize = 2;
     let mut cargo = repo::cargo(&["test", "--workspace", "--no-fail-fast"]);
-    if std::env::var_os("RUST_TEST_THREADS").is_none() {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        cargo.env("RUST_TEST_THREADS", (processors * THREADS_PER_PROCESSOR).to_string());
-    }
     if let Some(name) = alone {
         cargo.args(["--", "--exact", name]);
     }
