@@ -6,9 +6,11 @@ use fiord_engine::registry;
 use fiord_options::{config, reference};
 use fiord_plan::{EngineTest, Tested};
 use fiord_report::Code;
+use fiord_stats::Count;
 
 use crate::bench::page as performance;
 use crate::editors;
+use crate::marked;
 use crate::repo;
 use crate::schemas;
 use crate::tidy::doors;
@@ -23,10 +25,34 @@ fn pages() -> Result<Vec<(String, String)>, String> {
     ];
     pages.extend(performance::pages()?);
     let mut pages: Vec<_> = pages.into_iter().map(|(path, text)| (path.to_string(), text)).collect();
-    pages.extend(schemas::pages(&repo::read("docs/json.md").ok_or("docs/json.md: not there")?)?);
+    let json = repo::read("docs/json.md").ok_or("docs/json.md: not there")?;
+    let json = marked::replace(&json, COUNTS_START, COUNTS_END, &counts_table())?;
+    pages.extend(schemas::pages(&json)?);
+    pages.push(("docs/json.md".to_string(), json));
     pages.extend(editors::files()?);
     Ok(pages)
 }
+
+/// What is counted of a job and of its directions, as rows of the description of JSON.
+fn counts_table() -> String {
+    let mut table = String::from(
+        "| key | type | value |\n| --- | --- | --- |\n| `counts` | object, absent | the counts |\n",
+    );
+    for count in Count::all(false) {
+        table += &format!("| `counts.{}` | integer, absent | {} |\n", count.key, count.meaning);
+    }
+    table += "| `counts.read` | object, absent | those of reads |\n";
+    for count in Count::all(true) {
+        table += &format!("| `counts.read.{}` | integer, absent | {} |\n", count.key, count.meaning);
+    }
+    for (key, noun) in [("write", "writes"), ("trim", "trims"), ("mixed", "all as one")] {
+        table += &format!("| `counts.{key}` | as read, absent | those of {noun} |\n");
+    }
+    table
+}
+
+const COUNTS_START: &str = "<!-- counts: written by `cargo x gen` from `crates/stats/src/count.rs` -->\n";
+const COUNTS_END: &str = "<!-- end of counts -->\n";
 
 /// Every engine of fio, the tests of each that is built in, and an example of it.
 fn engines_page() -> String {

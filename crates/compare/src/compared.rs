@@ -5,7 +5,7 @@
 use fiord_stats::Capped;
 
 use crate::estimate::Estimate;
-use crate::figure::{Figure, Subject};
+use crate::figure::{Figure, Measure, Subject};
 use crate::margin::Margin;
 use crate::outcome::Outcome;
 
@@ -45,10 +45,13 @@ pub struct ComparedFigure {
 }
 
 impl ComparedFigure {
-    /// Whether it is energy of which no noise is known: a figure to look at, of which nothing is concluded.
+    /// Whether it is energy, or something counted, of which no noise is known: a figure to look at, of which nothing is
+    /// concluded.
     pub(crate) fn is_only_shown(&self) -> bool {
         let has_noise = |estimate: &Estimate| estimate.error.is_some();
-        self.figure.subject == Subject::Energy && !self.estimates.iter().flatten().all(has_noise)
+        let may_lack_noise =
+            self.figure.subject == Subject::Energy || matches!(self.figure.measure, Measure::Counted(_));
+        may_lack_noise && !self.estimates.iter().flatten().all(has_noise)
     }
 
     /// Whether both this side and the first show how much of the figure is noise.

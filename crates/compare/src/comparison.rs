@@ -98,8 +98,10 @@ fn compared(name: &str, rows: &[Option<&Row<'_>>], sides: &[Side], settings: &Se
     let of_energy = Measure::OF_ENERGY.map(|(measure, _)| measure);
     let measures: Vec<Measure> =
         measures.chain(percentiles.into_iter().map(Measure::Percentile)).chain(of_energy).collect();
-    let figures = Subject::all()
-        .flat_map(|subject| measures.iter().map(move |measure| Figure { subject, measure: *measure }));
+    let figures = Subject::all().flat_map(|subject| {
+        let counted = subject.counts().map(Measure::Counted);
+        measures.iter().copied().chain(counted).map(move |measure| Figure { subject, measure })
+    });
     let mut figures: Vec<ComparedFigure> = figures
         .map(|figure| ComparedFigure {
             figure,

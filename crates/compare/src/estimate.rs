@@ -62,7 +62,7 @@ fn allowance(measure: Measure) -> f64 {
     match measure {
         Measure::Iops | Measure::Bandwidth | Measure::Mean => 0.015,
         // Of a single run nothing shows how much of them is noise.
-        Measure::Watts | Measure::IopsPerWatt | Measure::BytesPerJoule => 0.0,
+        Measure::Watts | Measure::IopsPerWatt | Measure::BytesPerJoule | Measure::Counted(_) => 0.0,
         Measure::Percentile(percent) if percent <= 75.0 => 0.03,
         Measure::Percentile(percent) if percent <= 99.0 => 0.08,
         Measure::Percentile(_) => 0.12,
@@ -132,6 +132,17 @@ fn of_run(run: &Measured<'_>, figure: Figure) -> Option<Estimate> {
     if figure.subject == Subject::Energy {
         return energy(run, figure.measure);
     }
+    if let Measure::Counted(count) = figure.measure {
+        let counts = match figure.subject {
+            Subject::Direction(name) => &run.direction(name)?.counts,
+            _ => &run.job.counts,
+        };
+        return counts.get(count).map(|number| Estimate {
+            value: number as f64,
+            error: None,
+            basis: Basis::Nothing,
+        });
+    }
     let rate = rate_error(run, figure);
     let basis = rate.map_or(Basis::Nothing, |(_, basis)| basis);
     let with = |value: f64, own: Option<f64>| {
@@ -196,7 +207,7 @@ pub(crate) fn welch(parts: &[(f64, f64)]) -> f64 {
 fn rate_error(run: &Measured<'_>, figure: Figure) -> Option<(MeanError, Basis)> {
     let directions: Vec<&DirectionFigures> = match figure.subject {
         Subject::Direction(name) => run.direction(name).into_iter().collect(),
-        Subject::Sync | Subject::Energy => {
+        Subject::Sync | Subject::Energy | Subject::Job => {
             run.job.directions.iter().filter(|direction| direction.is_active()).collect()
         }
     };
@@ -255,7 +266,7 @@ pub(crate) fn bytes_per_s(direction: &DirectionFigures) -> Option<f64> {
 /// The latency that is compared: completion, or the total one of jobs without it.
 fn latency<'r>(run: &'r Measured<'_>, subject: Subject) -> Option<&'r LatencyFigures> {
     match subject {
-        Subject::Energy => None,
+        Subject::Energy | Subject::Job => None,
         Subject::Sync => run.job.sync.lat.as_ref(),
         Subject::Direction(name) => {
             let direction = run.direction(name)?;
@@ -290,7 +301,7 @@ fn rank_error(run: &Measured<'_>, latency: &LatencyFigures, subject: Subject, pe
     let ios = match subject {
         Subject::Direction(name) => run.direction(name)?.ios,
         Subject::Sync => run.job.sync.ios,
-        Subject::Energy => None,
+        Subject::Energy | Subject::Job => None,
     };
     let count = Some(binned).filter(|count| *count > 0).or(latency.count).or(ios)? as f64;
     let share = percent / 100.0;

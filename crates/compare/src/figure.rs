@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 pub use fiord_import::DirectionName;
 use fiord_report::table::{Cell, shown_bytes};
-use fiord_stats::Capped;
+use fiord_stats::{Capped, Count};
 
 /// What a figure is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,12 +18,24 @@ pub enum Subject {
     Sync,
     /// What the machine used, where it tells.
     Energy,
+    /// A job, of which something is counted.
+    Job,
 }
 
 impl Subject {
     /// Every subject, in the order of reports.
     pub fn all() -> impl Iterator<Item = Subject> {
-        DirectionName::ALL.into_iter().map(Subject::Direction).chain([Subject::Sync, Subject::Energy])
+        DirectionName::ALL.into_iter().map(Subject::Direction).chain([
+            Subject::Sync,
+            Subject::Energy,
+            Subject::Job,
+        ])
+    }
+
+    /// What is counted of it.
+    pub(crate) fn counts(self) -> impl Iterator<Item = &'static Count> {
+        let is_counted = matches!(self, Subject::Direction(_) | Subject::Job);
+        Count::all(self != Subject::Job).filter(move |_| is_counted)
     }
 
     fn name(self) -> &'static str {
@@ -31,6 +43,7 @@ impl Subject {
             Subject::Direction(direction) => direction.name(),
             Subject::Sync => "sync",
             Subject::Energy => "energy",
+            Subject::Job => "job",
         }
     }
 }
@@ -52,6 +65,8 @@ pub enum Measure {
     IopsPerWatt,
     /// Bytes for each joule beyond what the idle machine uses.
     BytesPerJoule,
+    /// What only fiord counts.
+    Counted(&'static Count),
 }
 
 impl Measure {
@@ -75,7 +90,7 @@ pub struct Figure {
 impl Figure {
     /// Whether more of it is better.
     pub fn is_more_better(self) -> bool {
-        !matches!(self.measure, Measure::Mean | Measure::Percentile(_) | Measure::Watts)
+        !matches!(self.measure, Measure::Mean | Measure::Percentile(_) | Measure::Watts | Measure::Counted(_))
     }
 
     /// A value of it as people write one, in its own unit (I/Os or bytes per second, nanoseconds, watts): `50k`, `100MiB`,
@@ -85,7 +100,9 @@ impl Figure {
     /// It is not one; the units that it may have, separated by commas.
     pub fn value(self, text: &str) -> Result<f64, String> {
         let units: &[(&str, f64)] = match self.measure {
-            Measure::Iops | Measure::IopsPerWatt => &[("k", 1e3), ("M", 1e6), ("", 1.0)],
+            Measure::Iops | Measure::IopsPerWatt | Measure::Counted(_) => {
+                &[("k", 1e3), ("M", 1e6), ("", 1.0)]
+            }
             Measure::Watts => &[("mW", 1e-3), ("kW", 1e3), ("W", 1.0), ("", 1.0)],
             Measure::Bandwidth | Measure::BytesPerJoule => {
                 &[("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0), ("B", 1.0), ("", 1.0)]
@@ -104,7 +121,7 @@ impl Figure {
     pub fn cell(self, value: f64) -> Cell {
         match self.measure {
             Measure::Iops | Measure::IopsPerWatt if value < 100.0 => Cell::Number(value, 1),
-            Measure::Iops | Measure::IopsPerWatt => Cell::Number(value, 0),
+            Measure::Iops | Measure::IopsPerWatt | Measure::Counted(_) => Cell::Number(value, 0),
             Measure::Watts => Cell::Formatted(format!("{value:.1} W"), value),
             Measure::BytesPerJoule => {
                 Cell::Formatted(format!("{}/J", shown_bytes(u64::capped(value.round()))), value)
@@ -130,6 +147,7 @@ impl fmt::Display for Figure {
             Measure::Bandwidth => write!(out, "{subject}.bw"),
             Measure::Mean => write!(out, "{subject}.mean"),
             Measure::Percentile(percent) => write!(out, "{subject}.p{percent}"),
+            Measure::Counted(count) => write!(out, "{subject}.{}", count.key),
             Measure::Watts | Measure::IopsPerWatt | Measure::BytesPerJoule => {
                 let name = Measure::OF_ENERGY.into_iter().find(|(known, _)| *known == self.measure);
                 write!(out, "{subject}.{}", name.map_or("", |(_, name)| name))
@@ -144,10 +162,12 @@ impl FromStr for Figure {
     fn from_str(text: &str) -> Result<Figure, String> {
         let wrong = || {
             let subjects: Vec<&str> = Subject::all().map(Subject::name).collect();
+            let counts: Vec<&str> = Count::ALL.iter().map(|count| count.key).collect();
             format!(
                 "{text:?} is not a figure: write one of {}, a dot, and iops, bw, mean or a percentile, such as read.p99.9; \
-                 energy has watts, iops_per_watt and bytes_per_joule",
-                subjects.join(", ")
+                 energy has watts, iops_per_watt and bytes_per_joule; counts are {}",
+                subjects.join(", "),
+                counts.join(", ")
             )
         };
         let (subject, measure) = text.split_once('.').ok_or_else(wrong)?;
@@ -157,7 +177,11 @@ impl FromStr for Figure {
                 Measure::OF_ENERGY.into_iter().find(|(_, name)| *name == measure).ok_or_else(wrong)?;
             return Ok(Figure { subject, measure });
         }
+        if let Some(count) = subject.counts().find(|count| count.key == measure) {
+            return Ok(Figure { subject, measure: Measure::Counted(count) });
+        }
         let measure = match measure {
+            _ if subject == Subject::Job => return Err(wrong()),
             "iops" => Measure::Iops,
             "bw" => Measure::Bandwidth,
             "mean" => Measure::Mean,
@@ -178,9 +202,17 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_shown() {
-        for name in
-            ["read.iops", "write.bw", "trim.mean", "mixed.p50", "sync.p99.9", "read.p99.99", "energy.watts"]
-        {
+        for name in [
+            "read.iops",
+            "write.bw",
+            "trim.mean",
+            "mixed.p50",
+            "sync.p99.9",
+            "read.p99.99",
+            "energy.watts",
+            "job.zone_resets",
+            "read.dropped_arrivals",
+        ] {
             assert_eq!(name.parse::<Figure>().unwrap().to_string(), name);
         }
         for wrong in [
@@ -194,6 +226,9 @@ mod tests {
             "read.pNaN",
             "iops",
             "energy.bw",
+            "job.iops",
+            "job.dropped_arrivals",
+            "read.zone_resets",
         ] {
             assert!(wrong.parse::<Figure>().is_err(), "{wrong}");
         }

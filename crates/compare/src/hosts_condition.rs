@@ -125,7 +125,8 @@ impl FromStr for OfHosts {
         let (_, which) = WHICH.into_iter().find(|(known, _)| *known == word).ok_or_else(wrong)?;
         let figure = format!("mixed.{figure}").parse().or_else(|_| figure.parse()).map_err(|_| wrong())?;
         match figure {
-            Figure { subject: Subject::Sync | Subject::Energy, .. } => Err(wrong()),
+            Figure { subject: Subject::Sync | Subject::Energy | Subject::Job, .. }
+            | Figure { measure: Measure::Counted(_), .. } => Err(wrong()),
             figure => Ok(OfHosts { figure, which }),
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! Invariant: a sentence is left out if the report lacks one of its figures.
 
-use fiord_import::{DirectionFigures, DirectionName, LatencyFigures, NeverIssued, SampleMoments};
-use fiord_stats::Capped;
+use fiord_import::{DirectionFigures, DirectionName, LatencyFigures, SampleMoments};
+use fiord_stats::{Capped, Counts};
 
 use crate::entry::{PartExplanation, Sentences};
 use crate::words::{bytes, count, list, number_of, percent, time, times};
@@ -47,6 +47,7 @@ pub(crate) fn entries(of: &DirectionFigures) -> Vec<PartExplanation> {
             latency.line,
         ));
     }
+    found.extend(counted(&of.counts).entry(part("counts"), "counts", None));
     for (label, samples, is_bandwidth) in
         [("bw", &of.bandwidth_samples, true), ("iops", &of.iops_samples, false)]
     {
@@ -195,15 +196,15 @@ fn response(of: &DirectionFigures) -> Sentences {
         said.say_if(delay(of, response));
         said.say_if(hidden_wait(of, response));
     }
-    if let Some(NeverIssued { dropped, waiting }) = of.never_issued {
-        said.say(match dropped + waiting {
-            0 => format!("Every {noun} that arrived was issued."),
-            _ => format!(
-                "{dropped} {noun}s were dropped because too many were waiting, and {waiting} were still waiting at the \
-                 end: no latency includes them."
-            ),
-        });
-    }
+    said
+}
+
+/// What was counted, and what each count means.
+pub(crate) fn counted(counts: &Counts) -> Sentences {
+    let mut said = Sentences::default();
+    counts.iter().for_each(|(known, number)| {
+        said.say(format!("{} {}: {}", count(number as f64), known.name(), known.meaning));
+    });
     said
 }
 
@@ -327,6 +328,8 @@ fn sampled(samples: &SampleMoments, is_bandwidth: bool) -> Sentences {
 mod tests {
     use fiord_import::Percentile;
 
+    use fiord_stats::count::DROPPED_ARRIVALS;
+
     use super::*;
 
     /// Means of 20 us from the issue, with a p99.9 of 50 us, beside a response latency of these.
@@ -368,17 +371,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_issued_is_said_with_its_numbers() {
-        let said = |dropped, waiting| {
-            let never_issued = Some(NeverIssued { dropped, waiting });
-            let of = DirectionFigures { never_issued, ..DirectionFigures::default() };
-            response(&of).entry(String::new(), "", None).unwrap().text
-        };
-        assert_eq!(said(0, 0), "Every I/O that arrived was issued.");
-        assert!(
-            said(3, 40).starts_with("3 I/Os were dropped because too many were waiting, and 40 were still")
-        );
-        assert!(response(&DirectionFigures::default()).entry(String::new(), "", None).is_none());
+    fn counts_are_said_with_their_meanings() {
+        let mut of = DirectionFigures::default();
+        assert!(entries(&of).iter().all(|entry| entry.label != "counts"));
+        of.counts.add(&DROPPED_ARRIVALS, 3);
+        let said = entries(&of).into_iter().find(|entry| entry.label == "counts").unwrap().text;
+        assert_eq!(said, format!("3 dropped arrivals: {}", DROPPED_ARRIVALS.meaning));
     }
 
     #[test]

@@ -62,6 +62,7 @@ pub(crate) fn common(job: &JobFigures) -> Vec<PartExplanation> {
         (errors(job), "errors", "errors", None),
         (target(job), "latency_target", "latency", None),
         (steady(job), "steadystate", "steadystate", None),
+        (direction::counted(&job.counts), "counts", "counts", None),
     ];
     all.into_iter()
         .filter_map(|(said, part, label, line)| said.entry(part.to_string(), label, line))

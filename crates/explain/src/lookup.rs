@@ -4,6 +4,7 @@
 
 use fiord_import::terse::{self, CpuField, DirectionField, LatencyKind, MomentField, TerseField};
 use fiord_import::{DirectionName, JobFigures, read_line};
+use fiord_stats::Count;
 
 use crate::terms::{self, Term};
 use crate::{direction, job, message};
@@ -27,6 +28,9 @@ pub fn line(text: &str) -> Result<Meaning, String> {
     if let Some((version, field)) = terse_field(text) {
         return field_meaning(version, field);
     }
+    if let Some(count) = count_of(text) {
+        return Ok(Meaning { name: count.name(), meaning: count.meaning.to_string(), here: Vec::new() });
+    }
     let looks_like_key = text.trim_start().starts_with('"') || !text.trim().contains(' ');
     let term = terms::of_label(text).or_else(|| match looks_like_key {
         true => terms::of_key(text).or_else(|| terms::of_line(text)),
@@ -46,6 +50,15 @@ pub fn line(text: &str) -> Result<Meaning, String> {
     let mut here: Vec<String> = entries.map(|entry| entry.text).collect();
     here.extend(message::here(text));
     Ok(Meaning { name: term.name.to_string(), meaning: term.meaning.to_string(), here })
+}
+
+/// The count of a key, of a path that ends in it, or of a line of text that begins with it or has only it.
+fn count_of(text: &str) -> Option<&'static Count> {
+    let of_key = text.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next());
+    let counts = text.rsplit_once(": ").map_or(text, |(_, counts)| counts);
+    let name = of_key.or_else(|| counts.split('=').next()).unwrap_or_default().trim();
+    let key = name.rsplit('.').next().unwrap_or_default();
+    Count::ALL.iter().copied().find(|count| count.key == key || count.name() == name)
 }
 
 /// `38`, `field 38`, `v5 38`, `v5 field 38`: the version, and the number from 1.
@@ -226,7 +239,10 @@ mod tests {
         ] {
             assert_eq!(name(text), expected, "{text}");
         }
-        assert_eq!(line("never_issued.dropped").unwrap().name, "response latency");
+        for text in ["dropped_arrivals", "counts.read.dropped_arrivals", "\"dropped_arrivals\" : 3,"] {
+            assert_eq!(line(text).unwrap().name, "dropped arrivals", "{text}");
+        }
+        assert_eq!(line("  job: read: waiting arrivals=40").unwrap().name, "waiting arrivals");
         assert!(line("IO depths    : 1=x%").is_err());
     }
 

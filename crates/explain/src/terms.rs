@@ -52,10 +52,12 @@ terms! {
         "Completion latency: from the end of submission to completion. For a synchronous engine it is the whole I/O. It contains the time in the queues of the kernel and of the device, so it grows with iodepth.";
     "lat", ["lat ("], ["lat_ns", "lat"],
         "Total latency: from the start of submission to completion, slat and clat together. IOPS times this latency is the number of I/Os in flight on average (Little's law).";
-    "response latency", ["response", "response latency", "never issued"], ["response", "never_issued", "dropped", "waiting"],
-        "Latency from the moment a rate intended the I/O to start. If the device stalls, later I/Os start late; clat and lat leave that wait out, the response latency has it. With rate_arrivals=open, I/Os that were due and never issued are counted beside it.";
+    "response latency", ["response", "response latency"], ["response"],
+        "Latency from the moment a rate intended the I/O to start. If the device stalls, later I/Os start late; clat and lat leave that wait out, the response latency has it.";
     "replay lateness", ["lateness"], ["replay", "lateness_ns"],
         "How late the I/Os of a replayed trace were issued, from their times in the trace. Microseconds are the time it takes to wake a thread; milliseconds mean that I/Os waited for others, because this disk or this iodepth is slower than what was recorded.";
+    "counts", ["counts:"], ["counts"],
+        "What fiord counts of a job or of a direction, and fio does not. One that is not there was not recorded, which is not zero.";
     "latency by priority", ["clat prio", "lat prio"], ["prios", "prioclass", "prio", "priohint"],
         "The latency of the I/Os of one priority (cmdprio_percentage).";
     "min, max, avg, stdev", ["min", "max", "avg", "stdev"], ["min", "max", "mean", "stddev"],
@@ -214,7 +216,7 @@ mod tests {
             line("fio: pid=77, err=5/file:io_u.c:1803, func=io_u error, error=x"),
             Some("error message")
         );
-        assert_eq!(line("    never issued: dropped=1, waiting at the end=2"), Some("response latency"));
+        assert_eq!(line("Counts:"), Some("counts"));
         assert_eq!(line("nonsense"), None);
         let key = |text| of_key(text).map(|term| term.name);
         assert_eq!(key("clat_ns.percentile"), Some("percentiles"));

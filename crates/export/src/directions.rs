@@ -1,4 +1,4 @@
-//! The figures of a run in each direction, all jobs together, as columns.
+//! The figures of a run in each direction, all jobs together, as columns, and what is counted of its jobs.
 //!
 //! Invariant: a direction in which nothing was done has no figures; rates are over the time in which jobs ran, as in the
 //! lists of the history.
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use fiord_import::{DirectionName, Report};
 use fiord_report::RunReport;
 use fiord_report::table::{Cell, Column};
-use fiord_stats::Latency;
+use fiord_stats::{Count, Counts, Latency};
 
 use crate::typed::Kind;
 
@@ -23,6 +23,7 @@ struct Totals {
     max_ns: Option<u64>,
     /// Each of [`PERCENTS`].
     percentiles_ns: [Option<u64>; PERCENTS.len()],
+    counts: Counts,
 }
 
 const PERCENTS: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
@@ -69,26 +70,49 @@ pub fn direction_columns() -> Vec<(Column, Kind)> {
             (Column::new(key, key), figure.kind)
         })
     };
-    (0..3).flat_map(of).collect()
+    let counted = Count::ALL.iter().flat_map(|count| count.columns);
+    (0..3).flat_map(of).chain(counted.map(|key| (Column::new(key, key), Kind::Count))).collect()
 }
 
 /// The cells of a run, or of a study, which has no report.
 pub fn direction_cells(report: Option<&RunReport>) -> Vec<Cell> {
-    cells(|direction| totals(report?, direction))
+    let counted = report.into_iter().flat_map(|report| &report.jobs).map(|job| &job.stats.counts);
+    cells(|direction| totals(report?, direction), sum(counted))
 }
 
 /// The cells of a report that was read.
 pub fn read_direction_cells(report: &Report) -> Vec<Cell> {
     const NAMES: [DirectionName; 3] = [DirectionName::Read, DirectionName::Write, DirectionName::Trim];
-    cells(|direction| report.totals(&[NAMES[direction]]).map(|read| of_read(&read)))
+    let counted = |direction: usize| {
+        let of_jobs = report.jobs.iter().flat_map(|job| &job.directions);
+        sum(of_jobs.filter(move |of| of.name == NAMES[direction]).map(|of| &of.counts))
+    };
+    let totals = |direction: usize| {
+        let read = report.totals(&[NAMES[direction]])?;
+        Some(Totals { counts: counted(direction), ..of_read(&read) })
+    };
+    cells(totals, sum(report.jobs.iter().map(|job| &job.counts)))
 }
 
-fn cells(totals: impl Fn(usize) -> Option<Totals>) -> Vec<Cell> {
-    let of = |direction: usize| {
-        let totals = totals(direction);
-        FIGURES.iter().map(move |figure| totals.as_ref().map_or(Cell::None, figure.cell))
+fn sum<'c>(all: impl Iterator<Item = &'c Counts>) -> Counts {
+    all.fold(Counts::default(), |mut sum, counts| {
+        sum.merge(counts);
+        sum
+    })
+}
+
+fn cells(totals: impl Fn(usize) -> Option<Totals>, of_jobs: Counts) -> Vec<Cell> {
+    let totals = [0, 1, 2].map(totals);
+    let of = |of: &Option<Totals>| {
+        FIGURES.iter().map(|figure| of.as_ref().map_or(Cell::None, figure.cell)).collect::<Vec<_>>()
     };
-    (0..3).flat_map(of).collect()
+    let counted = |count: &&'static Count| match count.is_of_directions() {
+        true => {
+            totals.iter().map(|of| Cell::count(of.as_ref().and_then(|of| of.counts.get(count)))).collect()
+        }
+        false => vec![Cell::count(of_jobs.get(count))],
+    };
+    totals.iter().flat_map(of).chain(Count::ALL.iter().flat_map(counted)).collect()
 }
 
 fn of_read(read: &fiord_import::Totals) -> Totals {
@@ -101,6 +125,7 @@ fn of_read(read: &fiord_import::Totals) -> Totals {
         mean_ns: latency.and_then(|latency| latency.mean_ns),
         max_ns: latency.and_then(|latency| latency.max_ns),
         percentiles_ns: PERCENTS.map(|percent| latency?.percentile_ns(percent)),
+        counts: Counts::default(),
     }
 }
 
@@ -109,11 +134,12 @@ fn of_read(read: &fiord_import::Totals) -> Totals {
 fn totals(report: &RunReport, direction: usize) -> Option<Totals> {
     let mut longest_ms: BTreeMap<u32, u64> = BTreeMap::new();
     let (mut completion, mut total) = (Latency::default(), Latency::default());
-    let (mut ios, mut bytes) = (0, 0);
+    let (mut ios, mut bytes, mut counts) = (0, 0, Counts::default());
     for job in &report.jobs {
         let done = &job.stats.directions[direction];
         ios += done.ios;
         bytes += done.bytes;
+        counts.merge(&done.counts);
         completion.merge(&done.completion);
         total.merge(&done.total);
         let runtime_ms = longest_ms.entry(job.group_id).or_default();
@@ -133,6 +159,7 @@ fn totals(report: &RunReport, direction: usize) -> Option<Totals> {
         mean_ns: measured.map(|latency| latency.running.mean()),
         max_ns: measured.map(|latency| latency.running.max),
         percentiles_ns: PERCENTS.map(|percent| percentile(percent).filter(|_| has_percentiles)),
+        counts,
     })
 }
 

@@ -14,6 +14,7 @@ mod compare_pairs;
 mod config;
 mod connections;
 mod control_groups;
+mod counts;
 mod crash_test;
 mod debug;
 mod devices;

@@ -8,14 +8,14 @@ mod locate;
 pub mod replaced;
 pub mod study;
 
-use fiord_stats::Capped;
+use fiord_stats::{Capped, Count, Counts};
 use serde_json::Value;
 
 use crate::clients;
 use crate::model::{
     CpuFigures, DirectionFigures, DirectionName, DiskFigures, EnergyFigures, ErrorFigures, JobFigures,
-    LatencyBucket, LatencyFigures, LatencyTargetFigures, NeverIssued, Percentile, RepeatedFigures, Report,
-    ReportFormat, ReportedFinding, SampleMoments, SteadyFigures, SyncFigures, WindowFigures,
+    LatencyBucket, LatencyFigures, LatencyTargetFigures, Percentile, RepeatedFigures, Report, ReportFormat,
+    ReportedFinding, SampleMoments, SteadyFigures, SyncFigures, WindowFigures,
 };
 use crate::place::{ReadError, place_of};
 use fields::{Fields, PathStep, WrongType};
@@ -226,6 +226,13 @@ fn job(fields: &Fields<'_>, is_old: bool) -> Result<JobFigures, WrongType> {
     if let Some(fields) = fields.object("response")? {
         responses(&mut job, &fields)?;
     }
+    if let Some(fields) = fields.object("counts")? {
+        job.counts = counts(&fields, false)?;
+        for direction in &mut job.directions {
+            let Some(fields) = fields.object(direction.name.name())? else { continue };
+            direction.counts = counts(&fields, true)?;
+        }
+    }
     if let Some(fields) = fields.object("sync")? {
         job.sync = SyncFigures { ios: fields.number("total_ios")?, lat: latency(&fields, "lat_ns", "lat")? };
     }
@@ -260,13 +267,17 @@ fn responses(job: &mut JobFigures, fields: &Fields<'_>) -> Result<(), WrongType>
     for direction in &mut job.directions {
         let Some(fields) = fields.object(direction.name.name())? else { continue };
         direction.response = latency(&fields, "lat_ns", "lat")?;
-        if let Some(counts) = fields.object("never_issued")? {
-            let count = |key: &str| counts.number(key).map(Option::unwrap_or_default);
-            direction.never_issued =
-                Some(NeverIssued { dropped: count("dropped")?, waiting: count("waiting")? });
-        }
     }
     Ok(())
+}
+
+/// What only fiord counts, of a direction or of a job.
+fn counts(fields: &Fields<'_>, of_directions: bool) -> Result<Counts, WrongType> {
+    let mut counts = Counts::default();
+    for count in Count::all(of_directions) {
+        fields.number(count.key)?.into_iter().for_each(|number| counts.add(count, number));
+    }
+    Ok(counts)
 }
 
 /// `latency_target` is in nanoseconds where `latency_target_ns` is beside it, else in microseconds.
@@ -313,9 +324,9 @@ fn direction(name: DirectionName, fields: &Fields<'_>, is_old: bool) -> Result<D
         clat: latency(fields, "clat_ns", "clat")?,
         lat: latency(fields, "lat_ns", "lat")?,
         response: None,
-        never_issued: None,
         bandwidth_samples: bandwidth_samples.min.is_some().then_some(bandwidth_samples),
         iops_samples: iops_samples.min.is_some().then_some(iops_samples),
+        counts: Counts::default(),
     })
 }
 

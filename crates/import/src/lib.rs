@@ -21,8 +21,8 @@ pub use json::replaced::with_values;
 pub use json::study::{self, StudyDocument, StudyRows, StudyValue};
 pub use model::{
     CpuFigures, DirectionFigures, DirectionName, DiskFigures, EnergyFigures, Heading, JobFigures,
-    LatencyFigures, NeverIssued, Percentile, RepeatedFigures, Report, ReportFormat, ReportedFinding,
-    SampleMoments, WindowFigures,
+    LatencyFigures, Percentile, RepeatedFigures, Report, ReportFormat, ReportedFinding, SampleMoments,
+    WindowFigures,
 };
 pub use place::ReadError;
 pub use totals::Totals;

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use fiord_stats::syncs_each_write;
+use fiord_stats::{Counts, syncs_each_write};
 
 use crate::place::ReadError;
 
@@ -193,6 +193,8 @@ pub struct JobFigures {
     pub latency_target: Option<LatencyTargetFigures>,
     /// Whether it became steady.
     pub steady: Option<SteadyFigures>,
+    /// What only fiord counts.
+    pub counts: Counts,
 }
 
 /// The directions of I/O.
@@ -335,12 +337,12 @@ pub struct DirectionFigures {
     pub lat: Option<LatencyFigures>,
     /// Response latency: from the start that a rate intended. Only fiord measures it.
     pub response: Option<LatencyFigures>,
-    /// I/Os that arrived in an open loop and were never issued.
-    pub never_issued: Option<NeverIssued>,
     /// Samples of bandwidth, in bytes per second.
     pub bandwidth_samples: Option<SampleMoments>,
     /// Samples of I/Os per second.
     pub iops_samples: Option<SampleMoments>,
+    /// What only fiord counts.
+    pub counts: Counts,
 }
 
 impl DirectionFigures {
@@ -356,15 +358,6 @@ impl DirectionFigures {
             _ => self.iops,
         }
     }
-}
-
-/// I/Os that arrived in an open loop (`rate_arrivals=open`) and were never issued.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NeverIssued {
-    /// They arrived while as many were waiting as may.
-    pub dropped: u64,
-    /// They were waiting when the job ended.
-    pub waiting: u64,
 }
 
 /// What a job's syncs took.

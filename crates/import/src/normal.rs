@@ -3,6 +3,7 @@
 //! Invariant: a line that belongs to a report and has a figure that cannot be read is named in the report, and costs that
 //! line alone; any other line is skipped, since programs print status lines and messages between reports.
 
+mod counts;
 mod job;
 mod preface;
 mod response;
@@ -28,6 +29,7 @@ enum Section {
     Group,
     Disks,
     Responses,
+    Counts,
     Findings,
     /// One that this reader has no use for.
     Other,
@@ -147,6 +149,8 @@ impl NormalReader {
             || ["CPU idleness:", "Energy:", "Repeats:"].contains(&text)
         {
             self.section = Section::Other;
+        } else if text == "Counts:" {
+            self.section = Section::Counts;
         } else if text == "Findings:" {
             self.section = Section::Findings;
         } else {
@@ -158,6 +162,7 @@ impl NormalReader {
                 Section::Group => rate(report, line)?,
                 Section::Disks => disk(report, line)?,
                 Section::Responses => self.responses.line(report, line)?,
+                Section::Counts => counts::line(report, line)?,
                 Section::Findings => finding(report, line),
             }
         }

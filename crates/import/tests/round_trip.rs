@@ -19,6 +19,7 @@ use fiord_report::{
     Code, Finding, Format as Rendered, RepeatedFigure, RunReport, Subject, TerseVersion, Unified, render,
 };
 use fiord_stats::Window;
+use fiord_stats::count::{DROPPED_ARRIVALS, WAITING_ARRIVALS};
 use proptest::prelude::*;
 
 fn only(text: &str) -> Report {
@@ -150,12 +151,13 @@ fn response_latencies_come_back_to_the_direction_they_are_of() {
     let normal = only(&render(&run, &[Rendered::Normal], TerseVersion::V3));
     for report in [exact(&run), normal] {
         let read = |job: usize| &report.jobs[job].directions[0];
-        assert_eq!((&read(0).response, read(0).never_issued), (&None, None));
+        assert_eq!((&read(0).response, read(0).counts.is_empty()), (&None, true));
         let of = |job: usize| read(job).response.as_ref().unwrap();
         let percents: Vec<f64> = of(1).percentiles.iter().map(|of| of.percent).collect();
         assert_eq!(percents, [50.0, 99.9], "percentile_list holds for them, too");
         assert_eq!((of(1).max_ns, of(2).max_ns), (Some(1_000_000_000), Some(7_000_000_000)));
-        assert_eq!(read(1).never_issued.map(|of| (of.dropped, of.waiting)), Some((3, 40)));
+        let counts = [&DROPPED_ARRIVALS, &WAITING_ARRIVALS].map(|count| read(1).counts.get(count));
+        assert_eq!(counts, [Some(3), Some(40)]);
         assert!(report.jobs[1].directions[1].response.is_none(), "the writes have no rate");
     }
     let plus = only(&render(&run, &[Rendered::JsonPlus], TerseVersion::V3));

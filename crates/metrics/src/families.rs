@@ -6,7 +6,7 @@
 use fiord_device::DiskCounters;
 use fiord_report::{JobReport, RunReport};
 use fiord_stats::job::DIRECTIONS;
-use fiord_stats::{DirectionStats, Latency};
+use fiord_stats::{Count, DirectionStats, Latency};
 use fiord_watch::{Observation, WatchedDevice};
 
 use crate::family::{Family, Kind, Labels, LatencyHistogram, Sample, Value};
@@ -18,7 +18,13 @@ const SECTOR_BYTES: u64 = 512;
 pub fn families(report: &RunReport) -> Vec<Family> {
     let devices: Vec<Counted> =
         report.devices.iter().map(|used| (used.device.name.as_str(), used.done())).collect();
-    with_samples([of_run(report), of_directions(report), of_jobs(report), of_devices(&devices)])
+    with_samples([
+        of_run(report),
+        of_directions(report),
+        of_jobs(report),
+        of_counts(report),
+        of_devices(&devices),
+    ])
 }
 
 /// All metrics of devices that are watched. Families without a sample are left out.
@@ -158,6 +164,17 @@ fn of_jobs(report: &RunReport) -> Vec<Family> {
             modes(["major", "minor"], "type", &faults),
         ),
     ]
+}
+
+/// What only fiord counts, each a family.
+fn of_counts(report: &RunReport) -> Vec<Family> {
+    let of = |count: &'static Count| {
+        let of_jobs = jobs(report).map(|(labels, job)| (labels, &job.stats.counts));
+        let of_directions = directions(report).map(|(labels, stats)| (labels, &stats.counts));
+        let all = of_jobs.chain(of_directions);
+        all.filter_map(|(labels, counts)| Some(sample(labels, counts.get(count)? as f64))).collect()
+    };
+    Count::ALL.iter().map(|count| counter(count.metric, count.meaning, of(count))).collect()
 }
 
 fn of_devices(devices: &[Counted]) -> Vec<Family> {

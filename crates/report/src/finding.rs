@@ -440,7 +440,7 @@ codes! {
     /// I/Os of an open loop (`rate_arrivals=open`) arrived and were never issued: the queue was full, or the job ended.
     /// No latency includes them; with them, latencies would be longer.
     ArrivalsLost = "arrivals-lost", Caution,
-        see "`never issued` in the section `Response latency` after the report.",
+        see "the section `Counts` after the report, or `counts` in JSON.",
         fix "A lower rate, or a deeper queue.";
     /// fiord's own work is at least 5 % of the mean latency of an I/O, or of the time per I/O of the job's thread:
     /// the figures are partly those of the tool. Its cost is calibrated on this machine (`fiord calibrate`).

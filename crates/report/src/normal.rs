@@ -7,10 +7,10 @@ use std::fmt::Write;
 
 use fiord_device::{DiskCounters, DiskUse};
 use fiord_options::value::steady_word;
+use fiord_stats::count::ZONE_RESETS;
 use fiord_stats::latency_distribution::{MS_BOUNDS, NS_BOUNDS, US_BOUNDS};
 use fiord_stats::{
-    BatchMap, BlockLifetimes, BlockState, Capped, DepthMap, JobStats, Latency, Moments, OpenArrivals,
-    SteadyState,
+    BatchMap, BlockLifetimes, BlockState, Capped, Counts, DepthMap, JobStats, Latency, Moments, SteadyState,
 };
 
 use crate::energy;
@@ -42,6 +42,7 @@ pub fn normal(run: &RunReport) -> String {
     }
     responses(&mut out, run, &groups);
     replays(&mut out, run);
+    counts(&mut out, run, &groups);
     if !run.energy.is_empty() {
         out += "\nEnergy:\n";
         out += &energy::table(run).text(TABLE_WIDTH);
@@ -86,11 +87,31 @@ fn responses(out: &mut String, run: &RunReport, groups: &[GroupReport]) {
             line!(out, "  {}: {}", job.name, shown.name);
             moments(out, "response", &shown.stats.response.running);
             percentiles(out, "response", &shown.stats.response, &list);
-            if let Some(OpenArrivals { dropped, waiting }) = shown.stats.open_arrivals {
-                line!(out, "    never issued: dropped={dropped}, waiting at the end={waiting}");
-            }
         }
     }
+}
+
+/// What only fiord counts: a line for each job, and for each direction of it.
+fn counts(out: &mut String, run: &RunReport, groups: &[GroupReport]) {
+    let mut lines = Vec::new();
+    for job in &run.jobs {
+        lines.extend(counted(&job.name, &job.stats.counts));
+        let directions = figures::shown(job, groups);
+        lines.extend(
+            directions
+                .iter()
+                .filter_map(|of| counted(&format!("{}: {}", job.name, of.name), &of.stats.counts)),
+        );
+    }
+    if !lines.is_empty() {
+        line!(out, "\nCounts:\n{}", lines.join("\n"));
+    }
+}
+
+fn counted(of: &str, counts: &Counts) -> Option<String> {
+    let each: Vec<String> =
+        counts.iter().map(|(count, number)| format!("{}={number}", count.name())).collect();
+    (!each.is_empty()).then(|| format!("  {of}: {}", each.join(", ")))
 }
 
 /// How late the operations of traces were issued. Beside the response latencies, for the same reason.
@@ -226,7 +247,7 @@ fn steady_state(out: &mut String, steady: &SteadyState, units: &Units) {
 
 /// What fio adds to the writes of a job on zones.
 fn zone_resets(job: &JobReport, shown: &Shown) -> String {
-    match job.stats.zone_resets {
+    match job.stats.counts.get(&ZONE_RESETS) {
         Some(resets) if shown.name == "write" => format!("; {resets} zone resets"),
         _ => String::new(),
     }

@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchMap, BlockLifetimes, DepthMap, Latency, LatencyDistribution, Samples};
+use crate::count::{DROPPED_ARRIVALS, WAITING_ARRIVALS};
+use crate::{BatchMap, BlockLifetimes, Counts, DepthMap, Latency, LatencyDistribution, Samples};
 
 /// Directions, in the order of [`JobStats::directions`].
 pub const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
@@ -19,15 +20,6 @@ pub enum RampEnd {
     Unfinished,
     /// It ended together with the job: nothing was measured.
     NothingAfter,
-}
-
-/// I/Os of an open loop that arrived and never were issued.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenArrivals {
-    /// They arrived while as many were waiting as may.
-    pub dropped: u64,
-    /// They were waiting when the job ended.
-    pub waiting: u64,
 }
 
 /// The measurements of one direction of a job.
@@ -52,8 +44,6 @@ pub struct DirectionStats {
     /// Response latency: from the start that the rate intended. Has a histogram if the direction has a rate, and no
     /// values otherwise.
     pub response: Latency,
-    /// What never was issued, if I/Os arrive in an open loop (`rate_arrivals=open`).
-    pub open_arrivals: Option<OpenArrivals>,
     /// I/O priority of the job, as the kernel packs it.
     pub priority: u16,
     /// Latencies by priority, in the order of first use; empty if all I/Os have `priority`.
@@ -62,6 +52,8 @@ pub struct DirectionStats {
     pub bandwidth: Samples,
     /// Samples in I/Os per second.
     pub iops: Samples,
+    /// What is counted of each direction ([`Count`](crate::Count)).
+    pub counts: Counts,
 }
 
 impl DirectionStats {
@@ -77,11 +69,11 @@ impl DirectionStats {
             completion,
             total,
             response,
-            open_arrivals,
             bandwidth,
             iops,
             priority,
             priorities,
+            counts,
         } = other;
         if self.ios == 0 && self.priorities.is_empty() {
             self.priority = *priority;
@@ -99,17 +91,19 @@ impl DirectionStats {
         self.completion.merge(completion);
         self.total.merge(total);
         self.response.merge(response);
-        if let Some(OpenArrivals { dropped, waiting }) = open_arrivals {
-            let all = self.open_arrivals.get_or_insert_default();
-            all.dropped += dropped;
-            all.waiting += waiting;
-        }
         self.bandwidth.merge(bandwidth);
         self.iops.merge(iops);
+        self.counts.merge(counts);
     }
 }
 
 impl DirectionStats {
+    /// I/Os of an open loop that arrived and were never issued; `None` of a closed one.
+    pub fn never_issued(&self) -> Option<u64> {
+        let [dropped, waiting] = [&DROPPED_ARRIVALS, &WAITING_ARRIVALS].map(|count| self.counts.get(count));
+        Some(dropped?.saturating_add(waiting?))
+    }
+
     /// The latency that is reported by priority: the total one if it has a histogram (`lat_percentiles`), as in fio.
     pub fn is_total_by_priority(&self) -> bool {
         self.total.histogram.is_allocated()
@@ -224,12 +218,12 @@ pub struct JobStats {
     pub errors_total: u64,
     /// errno of the first I/O that failed; zero when none did.
     pub first_error: i32,
-    /// Zones reset; `None` if no target is zoned.
-    pub zone_resets: Option<u64>,
     /// How many trims its blocks lasted, if it trims and that is recorded (`block_error_percentiles`).
     pub blocks: Option<BlockLifetimes>,
     /// How late operations of a trace were issued, from their times in it; `None` without a replay in its own time.
     pub replay_lateness: Option<Latency>,
+    /// What is counted of jobs ([`Count`](crate::Count)).
+    pub counts: Counts,
 }
 
 /// Whether there was a sync after each of this many writes (`fsync=1`, `fdatasync=1`), which are then judged together: a
@@ -265,9 +259,9 @@ impl JobStats {
             usage,
             errors_total,
             first_error,
-            zone_resets,
             blocks,
             replay_lateness,
+            counts,
         } = other;
         self.directions.iter_mut().zip(directions).for_each(|(a, b)| a.merge(b));
         self.sync.merge(sync);
@@ -281,10 +275,7 @@ impl JobStats {
             (0, error) | (error, 0) => error,
             (a, b) => a.min(b),
         };
-        self.zone_resets = match (self.zone_resets, *zone_resets) {
-            (None, resets) | (resets, None) => resets,
-            (Some(a), Some(b)) => Some(a + b),
-        };
+        self.counts.merge(counts);
         if let Some(lateness) = replay_lateness {
             self.replay_lateness.get_or_insert_default().merge(lateness);
         }

@@ -10,6 +10,7 @@
 
 pub mod block_lifetimes;
 pub mod capped;
+pub mod count;
 pub mod depth;
 pub mod gather;
 pub mod histogram;
@@ -34,12 +35,11 @@ pub mod windows;
 
 pub use block_lifetimes::{BlockLifetimes, BlockState};
 pub use capped::Capped;
+pub use count::{Count, Counts};
 pub use depth::{BatchMap, DepthMap};
 pub use gather::Gather;
 pub use histogram::Histogram;
-pub use job::{
-    DirectionStats, JobStats, OpenArrivals, PriorityLatency, RampEnd, SyncStats, Usage, syncs_each_write,
-};
+pub use job::{DirectionStats, JobStats, PriorityLatency, RampEnd, SyncStats, Usage, syncs_each_write};
 pub use job_timeline::{DirectionTotals, JobTimeline, JobTotals};
 pub use latency::Latency;
 pub use latency_distribution::LatencyDistribution;

@@ -13,7 +13,7 @@ use crate::error::Cause;
 
 /// The format that is written, and the only one that is read: the fields of the model, with their types, in their order.
 /// A model that has changed has another format, with another number.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 
 /// The longest report, in bytes before compression: 4096 jobs (`max-jobs`) with every histogram there is take half.
 const LENGTH_MAX: usize = 1 << 28;

@@ -15,6 +15,7 @@ use fiord_report::table::Cell;
 use fiord_report::{
     Code, Finding, Format, RepeatedFigure, RunReport, Subject, TerseVersion, Unified, render,
 };
+use fiord_stats::count::ZONE_RESETS;
 use fiord_stats::{
     DirectionTotals, Histogram, JobPart, JobTimeline, JobTotals, PartLatencies, ProcessorShares,
     RunLatencies, RunSteadiness, SteadyMeasure, SteadyPart, Timeline, TimelineWindow, Window,
@@ -192,7 +193,7 @@ fn full_report() -> RunReport {
         let steady = job.steady.insert(fixture::steady_state());
         steady.rule.measure = measure;
         job.stats.blocks = Some(fixture::block_lifetimes());
-        job.stats.zone_resets = Some(3);
+        job.stats.counts.add(&ZONE_RESETS, 3);
     }
     jobs.extend([fixture::paced_job(), fixture::replayed_job()]);
     RunReport {
@@ -277,7 +278,7 @@ fn steady_states_come_back() {
 #[test]
 fn zone_resets_come_back() {
     let mut report = fixture::run();
-    report.jobs[0].stats.zone_resets = Some(3);
+    report.jobs[0].stats.counts.add(&ZONE_RESETS, 3);
     assert_comes_back(&report);
 }
 

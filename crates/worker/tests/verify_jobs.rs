@@ -19,6 +19,7 @@ use fiord_plan::{
     ZonedAccess,
 };
 use fiord_stats::Random;
+use fiord_stats::count::ZONE_RESETS;
 use fiord_sys::errno::Errno;
 use fiord_verify::{Checksum, HeaderFormat, Method};
 use fiord_worker::WorkerReport;
@@ -215,7 +216,7 @@ fn an_honest_disk_is_not_blamed_for_zones_that_are_reset() {
             assert_eq!(worker.failure, None, "{shown}");
             assert_eq!(worker.stats.errors_total, 0, "{shown}");
             read += reads(worker);
-            resets += worker.stats.zone_resets.unwrap_or(0);
+            resets += worker.stats.counts.get(&ZONE_RESETS).unwrap_or(0);
         }
         let _ = fs::remove_file(&file.0);
     }
@@ -242,7 +243,7 @@ fn each_write_is_read_back_before_its_zone_is_reset() {
         let worker = &result.workers[0];
         assert_eq!(worker.failure, None);
         let [read, written, _] = &worker.stats.directions;
-        assert!(worker.stats.zone_resets > Some(0), "{worker:?}");
+        assert!(worker.stats.counts.get(&ZONE_RESETS) > Some(0), "{worker:?}");
         assert_eq!(read.ios, written.ios);
     }
 }

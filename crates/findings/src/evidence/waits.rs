@@ -6,7 +6,8 @@ use fiord_options::job;
 use fiord_plan::{Direction, Job};
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding, Subject};
-use fiord_stats::{DirectionStats, JobStats, Latency, OpenArrivals};
+use fiord_stats::count::{DROPPED_ARRIVALS, WAITING_ARRIVALS};
+use fiord_stats::{Counts, DirectionStats, JobStats, Latency};
 
 use crate::subject;
 
@@ -78,10 +79,11 @@ pub(crate) fn percentile_of(ios: u64) -> Option<f64> {
 
 /// I/Os of an open loop that arrived and never were issued, by the direction with most of them.
 pub(super) fn never_issued(job: &Job, stats: &JobStats) -> Option<Finding> {
-    let unserved = stats.directions.iter().zip(Direction::ALL).filter_map(|(stats, direction)| {
-        let OpenArrivals { dropped, waiting } = stats.open_arrivals?;
-        Some(Unserved { direction: direction.name(), dropped, waiting, ios: stats.ios })
-    });
+    let unserved = stats
+        .directions
+        .iter()
+        .zip(Direction::ALL)
+        .filter_map(|(stats, direction)| Unserved::of(direction.name(), &stats.counts, stats.ios));
     lost(subject::job(job), u64::from(job.depth.max), unserved)
 }
 
@@ -92,6 +94,14 @@ pub(crate) struct Unserved {
     pub dropped: u64,
     pub waiting: u64,
     pub ios: u64,
+}
+
+impl Unserved {
+    /// By the counts of a direction; `None` if it is not an open loop.
+    pub fn of(direction: &'static str, counts: &Counts, ios: u64) -> Option<Unserved> {
+        let [dropped, waiting] = [&DROPPED_ARRIVALS, &WAITING_ARRIVALS].map(|count| counts.get(count));
+        Some(Unserved { direction, dropped: dropped?, waiting: waiting?, ios })
+    }
 }
 
 /// The finding about the direction with most I/Os that were never issued, at this queue depth.
@@ -164,16 +174,20 @@ mod tests {
     #[test]
     fn arrivals_that_were_never_issued_are_found() {
         let plan = plan(&[("a", &[("rate_iops", "1000"), ("rate_arrivals", "open"), ("filename", "f")])]);
-        let found = |arrivals: Option<OpenArrivals>| {
+        let found = |arrivals: Option<(u64, u64)>| {
             let mut stats = JobStats::default();
-            (stats.directions[0].ios, stats.directions[0].open_arrivals) = (10_000, arrivals);
+            stats.directions[0].ios = 10_000;
+            if let Some((dropped, waiting)) = arrivals {
+                stats.directions[0].counts.add(&DROPPED_ARRIVALS, dropped);
+                stats.directions[0].counts.add(&WAITING_ARRIVALS, waiting);
+            }
             never_issued(&plan.jobs[0], &stats).map(|finding| finding.sentence)
         };
         let sentence =
             "12 reads arrived and were never issued, so that no latency includes them; 10000 were completed";
-        assert_eq!(found(Some(OpenArrivals { dropped: 7, waiting: 5 })).as_deref(), Some(sentence));
-        assert_eq!(found(Some(OpenArrivals { dropped: 4, waiting: 5 })), None, "less than one in a thousand");
-        assert_eq!(found(Some(OpenArrivals::default())), None);
+        assert_eq!(found(Some((7, 5))).as_deref(), Some(sentence));
+        assert_eq!(found(Some((4, 5))), None, "less than one in a thousand");
+        assert_eq!(found(Some((0, 0))), None);
         assert_eq!(found(None), None);
     }
 

@@ -2,9 +2,7 @@
 //!
 //! Invariant: a check that lacks a figure says which.
 
-use fiord_import::{
-    DirectionFigures, DirectionName, JobFigures, LatencyFigures, NeverIssued, Report, SampleMoments,
-};
+use fiord_import::{DirectionFigures, DirectionName, JobFigures, LatencyFigures, Report, SampleMoments};
 use fiord_options::value::{Reading, Seconds, Size, Value};
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding, Subject};
@@ -271,10 +269,8 @@ impl<'r> Known<'r> {
     }
 
     pub fn never_issued(&self) -> Option<Finding> {
-        let unserved = self.active().filter_map(|of| {
-            let NeverIssued { dropped, waiting } = of.never_issued?;
-            Some(Unserved { direction: of.name.name(), dropped, waiting, ios: u64::capped(ios(of)?) })
-        });
+        let unserved =
+            self.active().filter_map(|of| Unserved::of(of.name.name(), &of.counts, u64::capped(ios(of)?)));
         let depth = self.queue().map_or(1, |(_, depth)| u64::from(depth));
         waits::lost(self.subject(), depth, unserved)
     }

@@ -4,9 +4,10 @@
 
 use fiord_import::{
     CpuFigures, DirectionFigures, DirectionName, DiskFigures, Heading, JobFigures, LatencyFigures,
-    NeverIssued, Percentile, SampleMoments,
+    Percentile, SampleMoments,
 };
 use fiord_report::{Code, Finding};
+use fiord_stats::count::{DROPPED_ARRIVALS, WAITING_ARRIVALS};
 
 use super::*;
 
@@ -59,7 +60,9 @@ fn waits_that_the_latency_from_the_issue_leaves_out_are_found_in_a_report() {
 fn arrivals_that_were_never_issued_are_found_in_a_report() {
     let found = |waiting: u64| {
         let mut report = report(&[("rate_iops", "1000"), ("iodepth", "4")], 10_000);
-        report.jobs[0].directions[0].never_issued = Some(NeverIssued { dropped: 0, waiting });
+        let counts = &mut report.jobs[0].directions[0].counts;
+        counts.add(&DROPPED_ARRIVALS, 0);
+        counts.add(&WAITING_ARRIVALS, waiting);
         codes(&report).contains(&Code::ArrivalsLost)
     };
     assert_eq!([found(0), found(4), found(5), found(500)], [false, false, false, true]);

@@ -64,7 +64,7 @@ fn value_of(report: &RunReport, figure: Figure) -> Option<f64> {
     let direction = match figure.subject {
         Subject::Direction(DirectionName::Mixed) => None,
         Subject::Direction(name) => Some(DirectionName::ALL.iter().position(|known| *known == name)?),
-        Subject::Sync | Subject::Energy => return None,
+        Subject::Sync | Subject::Energy | Subject::Job => return None,
     };
     let done = Some(Done::of(report, direction)).filter(|done| !done.is_empty())?;
     let [iops, bytes_per_s] = done.rates();
@@ -73,6 +73,6 @@ fn value_of(report: &RunReport, figure: Figure) -> Option<f64> {
         Measure::Bandwidth => Some(bytes_per_s),
         Measure::Mean => Some(done.mean_ns()),
         Measure::Percentile(percent) => done.percentile_ns(percent).map(|ns| ns as f64),
-        Measure::Watts | Measure::IopsPerWatt | Measure::BytesPerJoule => None,
+        Measure::Watts | Measure::IopsPerWatt | Measure::BytesPerJoule | Measure::Counted(_) => None,
     }
 }

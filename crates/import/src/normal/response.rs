@@ -4,9 +4,9 @@
 //! skipped.
 
 use super::job::{moments, percentiles};
-use crate::model::{DirectionName, NeverIssued, Report};
+use crate::model::{DirectionName, Report};
 use crate::number;
-use crate::place::{NumberedLine, ReadError, pairs};
+use crate::place::{NumberedLine, ReadError};
 
 /// Reads the section.
 #[derive(Debug, Default)]
@@ -31,15 +31,6 @@ impl ResponseReader {
         }
         if let Some((_, unit)) = text.split_once(" percentiles (") {
             self.unit_ns = line.figure(unit.trim_end_matches([':', ')']), "unit", number::unit_ns)?;
-        } else if let Some(counts) = text.strip_prefix("never issued:") {
-            let never_issued = direction.never_issued.get_or_insert(NeverIssued::default());
-            for (key, value) in pairs(counts) {
-                match key {
-                    "dropped" => never_issued.dropped = line.figure(value, key, number::whole)?,
-                    "waiting at the end" => never_issued.waiting = line.figure(value, key, number::whole)?,
-                    _ => {}
-                }
-            }
         } else if let Some((unit, figures)) =
             text.strip_prefix("response (").and_then(|rest| rest.split_once("):"))
         {
@@ -51,7 +42,7 @@ impl ResponseReader {
 }
 
 /// `  name: read`: the job, whose name may have colons, and the direction.
-fn heading(text: &str) -> Option<(&str, DirectionName)> {
+pub(super) fn heading(text: &str) -> Option<(&str, DirectionName)> {
     let text = text.strip_prefix("  ").filter(|text| !text.starts_with(' '))?;
     let (job, direction) = text.rsplit_once(": ")?;
     let direction = DirectionName::ALL.into_iter().find(|name| name.name() == direction)?;

@@ -165,7 +165,8 @@ impl Compared {
         });
         self.latency(clat.as_ref(), other.clat.as_ref());
         self.latency(exact.response.as_ref(), other.response.as_ref());
-        self.same(exact.never_issued, other.never_issued);
+        let counts = |of: &DirectionFigures| Some(of.counts.clone()).filter(|counts| !counts.is_empty());
+        self.same(counts(exact), counts(other));
         self.samples(exact.bandwidth_samples.as_ref(), other.bandwidth_samples.as_ref(), bytes.max(1024.0));
         self.samples(exact.iops_samples.as_ref(), other.iops_samples.as_ref(), 1.0);
     }

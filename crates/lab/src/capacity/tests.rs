@@ -3,7 +3,8 @@
 //! Invariant: responses are invented, so that the rate which meets the bound is known.
 
 use fiord_options::{Section, job};
-use fiord_stats::{DirectionStats, OpenArrivals};
+use fiord_stats::DirectionStats;
+use fiord_stats::count::{DROPPED_ARRIVALS, WAITING_ARRIVALS};
 
 use super::trial::percentile_with_lost;
 
@@ -33,7 +34,8 @@ fn study_of_two() -> Capacity {
 fn ran(step: usize, rate: u64) -> StepResult {
     let mut reads = direction(rate, 4096, 500_000);
     reads.response = direction(rate, 4096, if rate <= 5000 { 1_000_000 } else { 20_000_000 }).completion;
-    reads.open_arrivals = Some(OpenArrivals::default());
+    reads.counts.add(&DROPPED_ARRIVALS, 0);
+    reads.counts.add(&WAITING_ARRIVALS, 0);
     StepResult { step, report: report(Some(reads), None) }
 }
 
@@ -91,7 +93,8 @@ fn the_highest_rate_within_the_bound_is_the_capacity() {
 fn arrivals_that_never_got_in_count_as_beyond_the_bound() {
     let lost = |dropped: u64| {
         let mut all = ran(0, 1000).report.jobs[0].stats.directions[0].clone();
-        all.open_arrivals = Some(OpenArrivals { dropped, waiting: 0 });
+        all.counts.add(&DROPPED_ARRIVALS, dropped);
+        all.counts.add(&WAITING_ARRIVALS, 0);
         percentile_with_lost(&all, dropped, 99.0)
     };
     assert_eq!(lost(0), Some(1_000_000));

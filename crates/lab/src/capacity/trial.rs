@@ -31,7 +31,7 @@ impl Bound {
     /// A run at this rate, judged.
     pub(super) fn judge<'r>(&self, rate: u64, report: &'r RunReport) -> Trial<'r> {
         let all = all_directions(report);
-        let lost = all.open_arrivals.map_or(0, |arrivals| arrivals.dropped + arrivals.waiting);
+        let lost = all.never_issued().unwrap_or(0);
         let response_ns = percentile_with_lost(&all, lost, self.percentile);
         let meets = response_ns.is_some_and(|ns| u128::from(ns) <= self.limit.as_nanos());
         Trial { rate, response_ns, lost, meets, report }

@@ -69,6 +69,11 @@ impl Quantity {
         }
     }
 
+    /// Whether it is a count, for which checks have no limits.
+    pub(super) fn is_count(self) -> bool {
+        matches!(self, Quantity::Of(Figure { measure: Measure::Counted(_), .. }))
+    }
+
     fn unit(self) -> Unit {
         match self {
             Quantity::Of(Figure { measure: Measure::Iops, .. }) => Unit::PerSecond,
@@ -99,7 +104,9 @@ impl Quantity {
                     Measure::Percentile(percent) => {
                         measured()?.percentiles(&[percent]).first().map(|ns| *ns as f64)
                     }
-                    Measure::Watts | Measure::IopsPerWatt | Measure::BytesPerJoule => None,
+                    Measure::Watts | Measure::IopsPerWatt | Measure::BytesPerJoule | Measure::Counted(_) => {
+                        None
+                    }
                 }
             }
             (Quantity::Longest(_), None) => {
@@ -131,7 +138,7 @@ fn direction(subject: Subject) -> Option<usize> {
         Subject::Direction(DirectionName::Read) => Some(READ),
         Subject::Direction(DirectionName::Write) => Some(WRITE),
         Subject::Direction(DirectionName::Trim) => Some(TRIM),
-        Subject::Direction(DirectionName::Mixed) | Subject::Sync | Subject::Energy => None,
+        Subject::Direction(DirectionName::Mixed) | Subject::Sync | Subject::Energy | Subject::Job => None,
     }
 }
 

@@ -80,10 +80,11 @@ impl Job {
     pub(super) fn can_measure(&self, quantity: Quantity) -> bool {
         let [reads, writes, trims] = self.directions;
         let does = match quantity.subject() {
+            _ if quantity.is_count() => false,
             Subject::Direction(DirectionName::Read) => reads,
             Subject::Direction(DirectionName::Write) => writes,
             Subject::Direction(DirectionName::Trim) => trims,
-            Subject::Direction(DirectionName::Mixed) | Subject::Energy => false,
+            Subject::Direction(DirectionName::Mixed) | Subject::Energy | Subject::Job => false,
             Subject::Sync => self.syncs && writes,
         };
         does && (self.has_rate || !matches!(quantity, Quantity::ShareOfRate(_)))

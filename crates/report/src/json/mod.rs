@@ -13,7 +13,7 @@ mod writer;
 
 use fiord_device::{DiskCounters, DiskUse};
 use fiord_stats::latency_distribution::{MS_BOUNDS, NS_BOUNDS, US_BOUNDS};
-use fiord_stats::{BatchMap, BlockLifetimes, BlockState, DepthMap, JobStats, OpenArrivals};
+use fiord_stats::{BatchMap, BlockLifetimes, BlockState, Counts, DepthMap, JobStats};
 
 use crate::energy;
 use crate::figures::{self, Shown};
@@ -144,6 +144,7 @@ fn job(
         json.object("steadystate", |json| steady::write(json, steady));
     }
     own_latencies(json, job, shown.iter().chain(&mixed), &percentiles, detail);
+    counts(json, stats, shown.iter().chain(&mixed));
     if let Some((hostname, port)) = client {
         json.string("hostname", hostname);
         json.integer("port", port);
@@ -164,6 +165,20 @@ fn own_latencies<'s>(
     }
     if let Some(lateness) = &job.stats.replay_lateness {
         json.object("replay", |json| latency(json, "lateness_ns", lateness, percentiles, detail));
+    }
+}
+
+/// What only fiord counts.
+fn counts<'s>(json: &mut Writer, stats: &JobStats, all: impl Iterator<Item = &'s Shown<'s>>) {
+    let each = |json: &mut Writer, counts: &Counts| {
+        counts.iter().for_each(|(count, number)| json.integer(count.key, number));
+    };
+    let counting: Vec<&Shown<'_>> = all.filter(|direction| !direction.stats.counts.is_empty()).collect();
+    if !counting.is_empty() || !stats.counts.is_empty() {
+        json.object("counts", |json| {
+            each(json, &stats.counts);
+            counting.iter().for_each(|of| json.object(of.name, |json| each(json, &of.stats.counts)));
+        });
     }
 }
 
@@ -225,12 +240,6 @@ fn response(json: &mut Writer, job: &JobReport, shown: &Shown, detail: Detail) {
     let percentiles = figures::response_percentiles(job);
     json.object(shown.name, |json| {
         latency(json, "lat_ns", &shown.stats.response, &percentiles, detail);
-        if let Some(OpenArrivals { dropped, waiting }) = shown.stats.open_arrivals {
-            json.object("never_issued", |json| {
-                json.integer("dropped", dropped);
-                json.integer("waiting", waiting);
-            });
-        }
     });
 }
 

@@ -3,7 +3,8 @@
 //! Invariant: a worker without limits has no limiter, and pays one predictable branch for that.
 
 use fiord_plan::{Direction, Op, Pace, PerDirection};
-use fiord_stats::{Capped, OpenArrivals, Random};
+use fiord_stats::count::{DROPPED_ARRIVALS, WAITING_ARRIVALS};
+use fiord_stats::{Capped, Counts, Random};
 
 use super::arrivals::Arrivals;
 
@@ -162,20 +163,19 @@ impl RateLimiter {
 
     /// In an open loop: the I/Os that were never issued, for each direction with a rate. `until_ns` is the end of the
     /// run time, if that ended the loop; with `is_done` the job had done all its I/O, and those waiting do not count.
-    pub(crate) fn unserved(
-        &mut self,
-        until_ns: Option<u64>,
-        is_done: bool,
-    ) -> PerDirection<Option<OpenArrivals>> {
+    pub(crate) fn unserved(&mut self, until_ns: Option<u64>, is_done: bool) -> PerDirection<Counts> {
         let until_ns = until_ns.map(|until_ns| until_ns.saturating_sub(self.start_ns));
         let Self { budgets, poisson, .. } = self;
         budgets.each_mut().map(|budget| {
-            budget.arrivals.as_ref()?;
-            if let (Some(until_ns), false) = (until_ns, is_done) {
+            let mut counts = Counts::default();
+            if let (Some(until_ns), false, true) = (until_ns, is_done, budget.arrivals.is_some()) {
                 budget.arrive(until_ns, || stretch(poisson));
             }
-            let (dropped, waiting) = budget.arrivals.as_ref()?.counts();
-            Some(OpenArrivals { dropped, waiting: if is_done { 0 } else { waiting } })
+            if let Some((dropped, waiting)) = budget.arrivals.as_ref().map(Arrivals::counts) {
+                counts.add(&DROPPED_ARRIVALS, dropped);
+                counts.add(&WAITING_ARRIVALS, if is_done { 0 } else { waiting });
+            }
+            counts
         })
     }
 
@@ -464,19 +464,21 @@ mod tests {
         assert_eq!((waited[0], waited[1], waited[WAITING_MAX - 1]), (1_000, 2_000, 65_536_000));
         assert_eq!(limiter.pause(&op, after_ns).unwrap().ns, 1_000, "the others are not caught up with");
         assert_eq!(issue(&mut limiter, after_ns + 1_000), 100_001_000);
-        let unserved =
-            |limiter: &mut RateLimiter, until_ns, is_done| limiter.unserved(until_ns, is_done)[1].unwrap();
+        let unserved = |limiter: &mut RateLimiter, until_ns, is_done| {
+            let counts = &limiter.unserved(until_ns, is_done)[1];
+            [&DROPPED_ARRIVALS, &WAITING_ARRIVALS].map(|count| counts.get(count).unwrap())
+        };
         let dropped = 100_000 - WAITING_MAX as u64;
-        assert_eq!(unserved(&mut limiter, None, false), OpenArrivals { dropped, waiting: 0 });
+        assert_eq!(unserved(&mut limiter, None, false), [dropped, 0]);
         // Five more arrive until the end; they are not wanted if all I/O is done.
         let end_ns = Some(after_ns + 6_000);
-        assert_eq!(unserved(&mut limiter, end_ns, true), OpenArrivals { dropped, waiting: 0 });
-        assert_eq!(unserved(&mut limiter, end_ns, false), OpenArrivals { dropped, waiting: 5 });
+        assert_eq!(unserved(&mut limiter, end_ns, true), [dropped, 0]);
+        assert_eq!(unserved(&mut limiter, end_ns, false), [dropped, 5]);
         limiter.begin_measuring();
-        assert_eq!(unserved(&mut limiter, None, false), OpenArrivals { dropped: 0, waiting: 5 });
-        assert_eq!(limiter.unserved(end_ns, false)[0], None, "no rate");
+        assert_eq!(unserved(&mut limiter, None, false), [0, 5]);
+        assert!(limiter.unserved(end_ns, false)[0].is_empty(), "no rate");
         limiter.begin(0);
-        assert_eq!((unserved(&mut limiter, None, false).waiting, issue(&mut limiter, 0)), (0, 0));
+        assert_eq!((unserved(&mut limiter, None, false)[1], issue(&mut limiter, 0)), (0, 0));
     }
 
     #[test]
@@ -485,8 +487,8 @@ mod tests {
         let limiter = limiter_of(&pace, 1).unwrap();
         let mut limiter = limiter.with_arrivals_of(|direction| direction == Direction::Write);
         limiter.begin(0);
-        let waiting = Some(OpenArrivals { dropped: 0, waiting: 11 });
-        assert_eq!(limiter.unserved(Some(10_000_000), false), [None, waiting, None]);
+        let waiting = limiter.unserved(Some(10_000_000), false).map(|counts| counts.get(&WAITING_ARRIVALS));
+        assert_eq!(waiting, [None, Some(11), None]);
     }
 
     #[test]
@@ -496,7 +498,7 @@ mod tests {
         limiter.begin(0);
         (0..100_000).for_each(|_| limiter.issued(&op, 100_000_000));
         assert_eq!(limiter.intended_ns(&op), Some(100_000_000));
-        assert_eq!(limiter.unserved(Some(1 << 40), false), [None; 3]);
+        assert!(limiter.unserved(Some(1 << 40), false).iter().all(Counts::is_empty));
     }
 
     #[test]

@@ -262,7 +262,7 @@ impl<'a> Work<'a> {
         let until_ns = matches!(end, End::TimeUp).then_some(self.deadline_ns);
         let unserved = limiter.unserved(until_ns, matches!(end, End::Complete));
         for (stats, unserved) in self.recorder.stats.directions.iter_mut().zip(unserved) {
-            stats.open_arrivals = unserved;
+            stats.counts = unserved;
         }
     }
 

@@ -11,6 +11,7 @@ use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
 use fiord_engine::{EngineDefinition, JobOutline, Setup, SetupError, Visitor, offload};
 use fiord_plan::job::Memory;
 use fiord_plan::{DebugChannel, Direction, Files, Hook, Job};
+use fiord_stats::count::ZONE_RESETS;
 use fiord_stats::{Capped, DetailedProgress, JobStats, RampEnd, Random};
 use fiord_sys::clock;
 use fiord_sys::errno::Errno;
@@ -398,7 +399,9 @@ impl<'a> Worker<'a> {
         self.trims_unqueued = work.recorder.trims_unqueued;
         self.own = work.own;
         self.stats = work.recorder.conclude(self.job.engine.descriptor, &engine.end_threads());
-        self.stats.zone_resets = work.source.zone_resets();
+        if let Some(resets) = work.source.zone_resets() {
+            self.stats.counts.add(&ZONE_RESETS, resets);
+        }
         self.stats.replay_lateness = work.source.lateness().cloned();
         self.passed_over = work.errors.into_lines();
         self.finish_logs(work.recorder.finish_logs(ended_ns));
