@@ -74,3 +74,5 @@ mod traces;
 mod trims;
 mod verify_files;
 mod watch;
+mod watch_containers;
+mod watch_peers;

@@ -15,7 +15,7 @@ const JOB: &str =
     "--name=a --ioengine=null --size=1g --rw=randrw --rate_iops=400 --time_based --numjobs=2 --no-history";
 
 /// The sum of the values of a metric whose lines contain these labels.
-fn sum(text: &str, metric: &str, labels: &str) -> f64 {
+pub(crate) fn sum(text: &str, metric: &str, labels: &str) -> f64 {
     let of_metric = |line: &&str| line.starts_with(&format!("{metric}{{")) && line.contains(labels);
     let values = text.lines().filter(of_metric).map(|line| line.rsplit(' ').next().unwrap());
     values.map(|value| value.parse::<f64>().unwrap()).sum()

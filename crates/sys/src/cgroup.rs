@@ -243,16 +243,28 @@ pub fn of_container(id: &str) -> Vec<PathBuf> {
     found
 }
 
-fn is_of_container(group: &Path, id: &str) -> bool {
-    /// Fewer digits are part of many words.
-    const DIGITS_MIN: usize = 8;
-    let name = group.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+/// The container whose group this is, or is above it: as much of its identifier as `docker ps` prints.
+pub fn container_of(group: &str) -> Option<&str> {
+    /// What engines give to each; shorter words may be anything.
+    const DIGITS: usize = 64;
+    let mut whole = group.split('/').filter_map(identifier).filter(|id| id.len() == DIGITS);
+    whole.next().map(|id| &id[..12])
+}
+
+/// The identifier that the last part of a container's group has, or may have.
+fn identifier(name: &str) -> Option<&str> {
     let name = name.strip_suffix(".scope").unwrap_or(name);
     let (runtime, own) = name.rsplit_once('-').unwrap_or(("", name));
     // Podman's monitor of a container is beside it.
     let is_monitor = runtime.ends_with("conmon");
-    let is_id = own.len() >= DIGITS_MIN && own.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_id && !is_monitor && id.len() >= DIGITS_MIN && own.starts_with(id)
+    (!is_monitor && own.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(own)
+}
+
+fn is_of_container(group: &Path, id: &str) -> bool {
+    /// Fewer digits are part of many words.
+    const DIGITS_MIN: usize = 8;
+    let own = group.file_name().and_then(|name| identifier(name.to_str()?)).unwrap_or_default();
+    id.len() >= DIGITS_MIN && own.starts_with(id)
 }
 
 fn limits_in(directory: &Path, group: &Path) -> Vec<LimitedGroup> {
@@ -400,6 +412,21 @@ mod tests {
         }
         assert!(!is_of_container(Path::new("/docker/3f4a9c0d11e2"), "3f"), "a word");
         assert!(of_container("no-such-container").is_empty());
+    }
+
+    #[test]
+    fn a_group_below_that_of_a_container_is_of_it_as_well() {
+        let id = "3f4a9c0d11e2".to_string() + &"0".repeat(52);
+        for group in [
+            format!("/docker/{id}"),
+            format!("/system.slice/docker-{id}.scope/init"),
+            format!("/kubepods/burstable/pod1b2c/{id}"),
+            format!("/machine.slice/libpod-{id}.scope"),
+        ] {
+            assert_eq!(container_of(&group), Some("3f4a9c0d11e2"), "{group}");
+        }
+        let others = ["/".to_string(), "/docker/3f4a9c0d11e2".to_string(), format!("/libpod-conmon-{id}.scope")];
+        assert!(others.iter().all(|other| container_of(other).is_none()), "{others:?}");
     }
 
     #[test]

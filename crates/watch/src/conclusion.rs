@@ -9,7 +9,9 @@ use fiord_report::table::Cell;
 use crate::figures::{DeviceFigures, OperationFigures, ProbeFigures};
 use crate::issuer::{IssuerKind, Party};
 use crate::observation::{Limit, Observation, WatchedDevice};
+use crate::layers::{resync, slow_layer};
 use crate::tables::{Share, shares};
+use crate::who::{culprit, first_of, most, who_fills};
 use crate::workers::loop_above;
 
 /// What stands out.
@@ -24,7 +26,7 @@ pub struct Conclusion {
 }
 
 /// Fewer requests say nothing of percentiles.
-const REQUESTS_MIN: u64 = 100;
+pub(crate) const REQUESTS_MIN: u64 = 100;
 /// Requests needed before a thousandth of them is more than chance.
 const REQUESTS_FOR_TAIL: u64 = 2000;
 /// Of events that may be lost, in percent of all.
@@ -32,9 +34,9 @@ const LOST_PERCENT_MAX: f64 = 1.0;
 /// A group that does this much of its limit is held back by it, in percent.
 const LIMIT_PERCENT: f64 = 90.0;
 /// One that has this much of the time of a device is who keeps it busy, in percent.
-const CULPRIT_PERCENT: f64 = 60.0;
+pub(crate) const CULPRIT_PERCENT: f64 = 60.0;
 /// A device with fewer requests at a time is not full.
-const DEPTH_FULL: f64 = 8.0;
+pub(crate) const DEPTH_FULL: f64 = 8.0;
 /// A queue of which this much is taken on average has no room.
 const SLOTS_FULL: f64 = 0.9;
 /// A median above this is slow for a device that has few requests at a time, in nanoseconds: with and without platters.
@@ -61,6 +63,7 @@ pub fn conclusions(observation: &Observation) -> Vec<Conclusion> {
     for device in &observation.devices {
         let of_probe = device.probe.as_ref().and_then(|probe| probed(observation, device, probe));
         found.extend(of_probe.clone());
+        found.extend(slow_layer(observation, device));
         let Some(figures) = &device.figures else { continue };
         let completed = figures.requests();
         if completed < REQUESTS_MIN || is_lossy(observation, completed) {
@@ -70,7 +73,10 @@ pub fn conclusions(observation: &Observation) -> Vec<Conclusion> {
         found.extend(
             swap(observation, device, figures, &shares).or_else(|| reclaim(observation, device, &shares)),
         );
-        found.extend(full(observation, device, figures, &shares));
+        let resync = resync(device, observation, &shares);
+        let is_resync = resync.as_ref().is_some_and(|(percent, _)| *percent >= CULPRIT_PERCENT);
+        found.extend(resync.map(|(_, found)| found));
+        found.extend(full(observation, device, figures, &shares).filter(|_| !is_resync));
         found.extend(MOSTLY.iter().filter_map(|mostly| mostly.found(observation, device, figures)));
         found.extend(slow(observation, device, figures).filter(|_| of_probe.is_none()));
         found.extend(tail(device, figures));
@@ -80,14 +86,7 @@ pub fn conclusions(observation: &Observation) -> Vec<Conclusion> {
 
 /// A sentence on all of it: the conclusions, or that nothing stands out.
 pub fn verdict(observation: &Observation, found: &[Conclusion]) -> String {
-    let requests = |device: &WatchedDevice| match &device.figures {
-        Some(figures) => figures.requests(),
-        None => {
-            let counters = &device.counters;
-            counters.read_ios + counters.write_ios + counters.discard_ios + counters.flush_ios
-        }
-    };
-    let all: u64 = observation.devices.iter().map(requests).sum();
+    let all: u64 = observation.devices.iter().map(WatchedDevice::ios).sum();
     let seconds = observation.elapsed_ns as f64 / 1e9;
     let seconds = format!("{seconds:.0} s");
     if observation.devices.is_empty() {
@@ -108,8 +107,12 @@ pub fn verdict(observation: &Observation, found: &[Conclusion]) -> String {
             "No request{but} reached these devices in {seconds}: what is slow now does not wait for them."
         );
     }
-    if observation.devices.iter().all(|device| device.figures.is_none()) {
-        return format!("{all} requests in {seconds}. Without single requests there is no conclusion.");
+    if observation.devices.iter().all(|device| device.traced().is_none()) {
+        let why = match observation.devices.iter().any(|device| device.figures.is_some()) {
+            true => "The kernel traces no single requests of these devices, and without",
+            false => "Without single requests",
+        };
+        return format!("{all} requests in {seconds}. {why} there is no conclusion.");
     }
     if is_lossy(observation, all) {
         return format!(
@@ -147,30 +150,17 @@ fn capitalized(words: &str) -> String {
 }
 
 /// The device with most time of requests.
-fn busiest(observation: &Observation) -> Option<&WatchedDevice> {
+pub(crate) fn busiest(observation: &Observation) -> Option<&WatchedDevice> {
     let busy = |device: &&WatchedDevice| device.figures.as_ref().map_or(0, |figures| figures.waited_ns().1);
     observation.devices.iter().max_by_key(busy)
 }
 
 /// Whether too many events were lost beside these requests, of which each has three.
-fn is_lossy(observation: &Observation, requests: u64) -> bool {
+pub(crate) fn is_lossy(observation: &Observation, requests: u64) -> bool {
     100.0 * observation.lost as f64 / (3 * requests + observation.lost).max(1) as f64 > LOST_PERCENT_MAX
 }
 
-/// Who keeps the busiest device busy, as a sentence that begins with a blank; empty if no one does.
-fn culprit(observation: &Observation) -> String {
-    let shares = busiest(observation).map(|device| shares(observation, device)).unwrap_or_default();
-    most(observation, &shares).map_or_else(String::new, |most| format!(" Most of it is {most}."))
-}
-
-/// `postgres (4711), 93 % of the device's time`.
-fn named(observation: &Observation, share: &Share) -> String {
-    let issuer = share.issuer.and_then(|issuer| observation.issuers.get(issuer));
-    let pid = issuer.filter(|issuer| !issuer.is_kernel).map(|issuer| format!(" ({})", issuer.pid));
-    format!("{}{}, {:.0} % of the device's time", share.name, pid.unwrap_or_default(), share.time_percent)
-}
-
-fn limited(limit: &Limit) -> Option<Conclusion> {
+pub(crate) fn limited(limit: &Limit) -> Option<Conclusion> {
     let percent = 100.0 * limit.done_per_s / limit.per_s.max(1) as f64;
     (percent >= LIMIT_PERCENT).then(|| {
         let Limit { group, device, what, per_s, done_per_s } = limit;
@@ -223,12 +213,6 @@ fn swap(
     })
 }
 
-/// Who has most of the time, if one has.
-fn most(observation: &Observation, shares: &[Share]) -> Option<String> {
-    let first = shares.first().filter(|share| share.time_percent >= CULPRIT_PERCENT)?;
-    Some(named(observation, first))
-}
-
 /// More requests at the device than it serves at a time, or more waiting than being served.
 fn full(
     observation: &Observation,
@@ -269,16 +253,6 @@ fn full(
     })
 }
 
-/// `most of it is fio (4711), 93 % of the device's time`.
-fn who_fills(observation: &Observation, shares: &[Share]) -> String {
-    let culprits = shares.iter().take_while(|share| share.time_percent >= 100.0 - CULPRIT_PERCENT);
-    let culprits: Vec<String> = culprits.map(|share| named(observation, share)).collect();
-    match culprits.as_slice() {
-        [] => format!("{} have requests made, none most of them", shares.len()),
-        some => format!("most of it is {}", some.join(" and ")),
-    }
-}
-
 /// Others than the chosen keep the device full.
 fn neighbor(
     observation: &Observation,
@@ -294,12 +268,12 @@ fn neighbor(
     if others < CULPRIT_PERCENT || most.requests < REQUESTS_OF_CHOSEN {
         return None;
     }
-    let is_other = |share: &Share| {
+    let is_other = |share: &&Share| {
         let issuer = share.issuer.and_then(|issuer| observation.issuers.get(issuer));
         issuer.is_some_and(|issuer| issuer.party == Some(Party::Others))
     };
-    let first = shares.iter().find(|share| is_other(share));
-    let first = first.map(|share| format!(", first of all {}", named(observation, share)));
+    let shares_of_others: Vec<Share> = shares.iter().filter(is_other).cloned().collect();
+    let first = first_of(observation, &shares_of_others).map(|first| format!(", first of all {first}"));
     let (in_queue, at_device) =
         (most.queue.percentiles(&[50.0, 99.0]), most.device.percentiles(&[50.0, 99.0]));
     Some(Conclusion {
@@ -462,7 +436,7 @@ fn slow(observation: &Observation, device: &WatchedDevice, figures: &DeviceFigur
     })
 }
 
-fn slow_ns(device: &WatchedDevice) -> u64 {
+pub(crate) fn slow_ns(device: &WatchedDevice) -> u64 {
     SLOW_NS[usize::from(!device.rotational)]
 }
 
@@ -491,7 +465,7 @@ fn p(figures: &OperationFigures, percent: f64) -> u64 {
     figures.device.percentiles(&[percent])[0]
 }
 
-fn shown(ns: u64) -> String {
+pub(crate) fn shown(ns: u64) -> String {
     Cell::Latency(ns).shown()
 }
 

@@ -13,6 +13,8 @@ pub struct Issuer {
     pub pid: i32,
     /// The control group of the process (version 2), as the kernel names it; `None` if it is not known.
     pub cgroup: Option<String>,
+    /// The beginning of the identifier of the container that it is in, if it is in one.
+    pub container: Option<String>,
     /// Whether it is a thread of the kernel.
     pub is_kernel: bool,
     /// Whose its requests are; `None` if nobody was chosen.
@@ -66,6 +68,8 @@ pub enum IssuerKind {
     Reclaim,
     /// Resynchronisation or check of an array.
     Resync,
+    /// An array's thread, which passes on what it is asked for, and writes what it resynchronises.
+    Array,
     /// The kernel's workers, for a device above or a file system: loop, dm-crypt, btrfs.
     Worker,
 }
@@ -96,6 +100,7 @@ impl Issuer {
         }
         let known = KERNEL_THREADS.iter().find(|(begin, _)| self.name.starts_with(begin));
         match known {
+            Some((_, IssuerKind::Resync)) if self.name.contains("_raid") => IssuerKind::Array,
             Some((_, IssuerKind::Resync)) if !self.name.ends_with("sync") => IssuerKind::Worker,
             Some((_, kind)) => *kind,
             None if self.name.starts_with("kworker") && operation == Operation::Write => {
@@ -114,9 +119,17 @@ impl Issuer {
             IssuerKind::Journal => "journal",
             IssuerKind::Reclaim => "memory reclaim",
             IssuerKind::Resync => "array resync",
+            IssuerKind::Array => "array",
             IssuerKind::Worker => "kernel",
         };
         format!("{kind} ({})", self.name)
+    }
+
+    /// Where it runs: `container 3f4a9c0d11e2`, or its control group; `None` of the kernel's, and of those in no group.
+    pub(crate) fn home(&self) -> Option<String> {
+        let group = self.cgroup.as_ref().filter(|group| !self.is_kernel && *group != "/");
+        let container = self.container.as_ref().map(|id| format!("container {id}"));
+        container.or_else(|| group.cloned())
     }
 }
 
@@ -139,7 +152,8 @@ mod tests {
         assert_eq!(kind("jbd2/vda-8", true, Operation::Write), IssuerKind::Journal);
         assert_eq!(kind("kswapd0", true, Operation::Write), IssuerKind::Reclaim);
         assert_eq!(kind("md0_resync", true, Operation::Read), IssuerKind::Resync);
-        assert_eq!(kind("md0_raid1", true, Operation::Write), IssuerKind::Worker);
+        assert_eq!(kind("md0_raid1", true, Operation::Write), IssuerKind::Array);
+        assert_eq!(kind("md_misc", true, Operation::Write), IssuerKind::Worker);
         let journal = Issuer { name: "jbd2/vda-8".to_string(), is_kernel: true, ..Issuer::default() };
         assert_eq!(journal.shown(Operation::Write), "journal (jbd2/vda-8)");
     }

@@ -10,11 +10,13 @@
 pub mod conclusion;
 pub mod figures;
 pub mod issuer;
+mod layers;
 pub mod observation;
 pub mod tables;
+mod who;
 mod workers;
 
 pub use conclusion::{Conclusion, conclusions};
 pub use figures::{DeviceFigures, IssuerFigures, OperationFigures, ProbeFigures};
 pub use issuer::{Issuer, IssuerKind, Party};
-pub use observation::{Dirtier, Limit, Observation, WatchedDevice};
+pub use observation::{Dirtier, Limit, Observation, Resync, WatchedDevice};

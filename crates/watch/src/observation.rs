@@ -16,6 +16,10 @@ pub struct WatchedDevice {
     pub rotational: bool,
     /// Of a loop device: the disks below its file.
     pub backed_by: Vec<String>,
+    /// Of an array or a mapped device: the whole disks directly below.
+    pub below: Vec<String>,
+    /// What the array does that it is a member of, if that is resynchronised, checked or rebuilt.
+    pub resync: Option<Resync>,
     /// Requests that its queues have room for; 0 if that is not known.
     pub queue_slots: u64,
     /// Whether all that is swapped on this machine goes to it.
@@ -26,6 +30,31 @@ pub struct WatchedDevice {
     pub figures: Option<DeviceFigures>,
     /// What a probe of it found; `None` without one.
     pub probe: Option<ProbeFigures>,
+}
+
+impl WatchedDevice {
+    /// Its requests, if any were traced: the kernel makes none for arrays, mapped devices and memory.
+    pub fn traced(&self) -> Option<&DeviceFigures> {
+        self.figures.as_ref().filter(|figures| figures.requests() > 0)
+    }
+
+    /// What it was asked for: requests, or what its counters counted.
+    pub(crate) fn ios(&self) -> u64 {
+        let counters = &self.counters;
+        let counted = counters.read_ios + counters.write_ios + counters.discard_ios + counters.flush_ios;
+        self.traced().map_or(counted, DeviceFigures::requests)
+    }
+}
+
+/// An array that is resynchronised, checked or rebuilt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resync {
+    /// The kernel's name, `md0`.
+    pub array: String,
+    /// In the kernel's words: `resync`, `recover`, `check`, `repair`, `reshape`.
+    pub action: String,
+    /// How far it is, in percent; `None` if the kernel does not tell.
+    pub done_percent: Option<u64>,
 }
 
 /// A limit of a control group on a device, and what the group did.

@@ -41,7 +41,7 @@ pub fn devices(observation: &Observation) -> Table {
     let mut table = Table::new([Column::new("device", "DEVICE")].into_iter().chain(FIGURES));
     for device in &observation.devices {
         let named = |figures: Vec<Cell>| [vec![Cell::Text(device.name.clone())], figures].concat();
-        let rows: Vec<Vec<Cell>> = match &device.figures {
+        let rows: Vec<Vec<Cell>> = match device.traced() {
             Some(figures) => {
                 let rows = figures.operations.iter().filter(|(_, of)| of.requests > 0);
                 rows.map(|(operation, of)| named(traced(observation, *operation, of))).collect()

@@ -174,10 +174,7 @@ fn devices(target: Option<&Path>) -> Result<Vec<BlockDevice>, String> {
     };
     let devices = watch::whole_disks(target, &system).map_err(|error| no_target(target, &error))?;
     match devices.is_empty() {
-        true => Err(format!(
-            "{}: no block device is below it\n  name a file on a disk, or a device",
-            shown(target)
-        )),
+        true => Err(watch::without_disk(target, &system)),
         false => Ok(devices),
     }
 }

@@ -89,7 +89,10 @@ impl Chosen {
                     all.iter().map(|one| format!("{} ({})", one.process, one.name)).collect();
                 format!("process{} {}", if all.len() > 1 { "es" } else { "" }, named.join(" and "))
             }
-            Chosen::Group(group) => format!("control group {}", shown(group)),
+            Chosen::Group(group) => match group.to_str().and_then(cgroup::container_of) {
+                Some(id) => format!("container {id}"),
+                None => format!("control group {}", shown(group)),
+            },
         }
     }
 }

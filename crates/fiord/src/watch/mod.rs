@@ -3,6 +3,7 @@
 //! Invariant: nothing is written to a disk, and without a probe no device is opened; what the kernel was told to record is taken back at the end.
 
 mod chosen;
+mod layers;
 mod probe;
 mod requests;
 mod view;
@@ -21,6 +22,7 @@ use fiord_sys::{clock, processes, procfs, signal};
 use fiord_watch::{Dirtier, Limit, Observation, ProbeFigures, WatchedDevice};
 
 pub(crate) use self::chosen::Chosen;
+pub(crate) use self::layers::without_disk;
 use self::probe::{Opened, Probe};
 use self::requests::{Counted, RequestCounter};
 pub(crate) use self::view::{View, sentences, tables};
@@ -124,7 +126,8 @@ impl<'w> Watch<'w> {
             let is_swap = swap.contains(device);
             let below = backed_by(device, &system);
             let backed_by = below.iter().map(|disk| disk.name().to_owned()).collect();
-            WatchedDevice { is_swap, backed_by, ..watched(device, both, probe, &mut counted) }
+            let (below, resync) = (layers::below(device), layers::resync(device));
+            WatchedDevice { is_swap, backed_by, below, resync, ..watched(device, both, probe, &mut counted) }
         };
         let devices = self.devices.iter().zip(counters).map(watched).collect();
         Observation {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use fiord_profile::tracepoints::{BlockEvent, Completed, Matching, event};
 use fiord_sys::stat::DeviceNumber;
-use fiord_sys::{clock, processes};
+use fiord_sys::{cgroup, clock, processes};
 use fiord_watch::{DeviceFigures, Issuer, OperationFigures, Party};
 
 use super::Chosen;
@@ -57,6 +57,7 @@ impl Issuers {
                 // A worker of the kernel is called by what it happens to do.
                 name: if found.is_kernel { thread_name } else { found.name },
                 pid: found.process,
+                container: found.cgroup.as_deref().and_then(cgroup::container_of).map(str::to_owned),
                 cgroup: found.cgroup,
                 is_kernel: found.is_kernel,
             },
