@@ -13,6 +13,7 @@ mod findings;
 mod groups;
 mod health;
 mod kernel;
+mod layers;
 mod names;
 mod network_files;
 mod nvme;
