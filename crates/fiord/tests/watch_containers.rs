@@ -10,9 +10,7 @@ use fiord_testing::need;
 use serde_json::{Value, json};
 
 use crate::common::{Dir, Running, fiord, helper, root, start};
-use crate::watch::{
-    MILLISECOND, SlowDevice, codes, endless, row, sentence, stopped, until_read, watching,
-};
+use crate::watch::{MILLISECOND, SlowDevice, codes, endless, row, sentence, stopped, until_read, watching};
 
 /// What of this machine a container sees as its own.
 const SHOWN: [&str; 6] = ["/usr", "/bin", "/lib", "/lib64", "/dev", env!("CARGO_TARGET_TMPDIR")];
@@ -96,7 +94,7 @@ fn a_container_is_chosen_by_its_identifier_and_its_neighbor_is_named() {
     assert!(verdict.contains(&format!("Container {} had 100 % of the time", &own.id[..12])), "{verdict}");
 
     // Many processes, of which none has most.
-    let reads = || fiord(dir.path(), &endless(device, 8, "randread"));
+    let reads = || fiord(dir.path(), &endless(device, 64, "randread"));
     let other = need!(Container::running(&dir, 2, &[(); 4].map(|()| reads())));
     until_read(device, 500);
     let running = watching(&dir, device, &chosen);

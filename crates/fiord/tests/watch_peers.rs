@@ -10,7 +10,7 @@ use fiord_testing::{need, skip};
 use serde_json::Value;
 
 use crate::common::fuse::Reply;
-use crate::common::{Dir, LoopDevice, Running, fiord, finish, helper, root, signal, start, until};
+use crate::common::{Dir, LoopDevice, Running, finish, fiord, helper, root, signal, start, until};
 use crate::metrics::sum;
 use crate::watch::{SlowDevice, device, stopped, watching};
 
@@ -100,7 +100,13 @@ fn biolatency(dir: &Dir, device: &LoopDevice) -> Result<Running, String> {
     let out = |name: &str| fs::File::create(dir.join(name)).map_err(|error| error.to_string());
     let mut bpftrace = Command::new("unshare");
     bpftrace
-        .args(["-m", "sh", "-c", "mount -t tracefs none /sys/kernel/tracing; exec bpftrace -B line -f json -e \"$1\"", "sh"])
+        .args([
+            "-m",
+            "sh",
+            "-c",
+            "mount -t tracefs none /sys/kernel/tracing; exec bpftrace -B line -f json -e \"$1\"",
+            "sh",
+        ])
         .arg(program)
         .env("__BPFTRACE_NOTIFY_PROBES_ATTACHED", "1")
         .stdin(Stdio::null())

@@ -425,7 +425,8 @@ mod tests {
         ] {
             assert_eq!(container_of(&group), Some("3f4a9c0d11e2"), "{group}");
         }
-        let others = ["/".to_string(), "/docker/3f4a9c0d11e2".to_string(), format!("/libpod-conmon-{id}.scope")];
+        let others =
+            ["/".to_string(), "/docker/3f4a9c0d11e2".to_string(), format!("/libpod-conmon-{id}.scope")];
         assert!(others.iter().all(|other| container_of(other).is_none()), "{others:?}");
     }
 

@@ -8,8 +8,8 @@ use fiord_report::table::Cell;
 
 use crate::figures::{DeviceFigures, OperationFigures, ProbeFigures};
 use crate::issuer::{IssuerKind, Party};
-use crate::observation::{Limit, Observation, WatchedDevice};
 use crate::layers::{resync, slow_layer};
+use crate::observation::{Limit, Observation, WatchedDevice};
 use crate::tables::{Share, shares};
 use crate::who::{culprit, first_of, most, who_fills};
 use crate::workers::loop_above;

@@ -62,9 +62,8 @@ fn read_ns(device: &WatchedDevice) -> Option<u64> {
 
 /// Whether who wants a request of a device may have to wait for a slot, or for a limit: that is time above its queue as well.
 fn may_hold_back(observation: &Observation, device: &WatchedDevice) -> bool {
-    let at_limit = |name: &str| {
-        observation.limits.iter().any(|limit| limit.device == name && limited(limit).is_some())
-    };
+    let at_limit =
+        |name: &str| observation.limits.iter().any(|limit| limit.device == name && limited(limit).is_some());
     let under_way = device.traced().map_or(0.0, |figures| {
         let (queue_ns, device_ns) = figures.waited_ns();
         (queue_ns + device_ns) as f64 / observation.elapsed_ns.max(1) as f64
@@ -81,9 +80,8 @@ pub(crate) fn slow_layer(observation: &Observation, device: &WatchedDevice) -> O
     let own_ns = read_ns(device).filter(|own_ns| *own_ns > slow_ns(device))?;
     let of_name = |name: &String| observation.devices.iter().find(|below| below.name == *name);
     let below: Vec<&WatchedDevice> = device.below.iter().map(of_name).collect::<Option<_>>()?;
-    let is_unsure = |below: &&WatchedDevice| {
-        may_hold_back(observation, below) || is_lossy(observation, below.ios())
-    };
+    let is_unsure =
+        |below: &&WatchedDevice| may_hold_back(observation, below) || is_lossy(observation, below.ios());
     if below.iter().any(is_unsure) || may_hold_back(observation, device) {
         return None;
     }
@@ -132,11 +130,8 @@ mod tests {
 
     fn second(devices: Vec<WatchedDevice>) -> Observation {
         let named = [("db", false), ("md0_resync", true), ("md0_raid1", true)];
-        let issuers = named.map(|(name, is_kernel)| Issuer {
-            name: name.to_string(),
-            is_kernel,
-            ..Issuer::default()
-        });
+        let issuers =
+            named.map(|(name, is_kernel)| Issuer { name: name.to_string(), is_kernel, ..Issuer::default() });
         Observation { elapsed_ns: 1000 * MS, devices, issuers: issuers.to_vec(), ..Observation::default() }
     }
 
@@ -147,7 +142,8 @@ mod tests {
     #[test]
     fn a_resync_is_named_on_the_member_that_is_read_and_on_the_one_that_is_written() {
         use Operation::{Read, Write};
-        let running = Resync { array: "md0".to_string(), action: "resync".to_string(), done_percent: Some(37) };
+        let running =
+            Resync { array: "md0".to_string(), action: "resync".to_string(), done_percent: Some(37) };
         let members = |resync: Option<Resync>| {
             let mut read = disk("sda", &[(Read, 200, MS), (Read, 800, MS)]);
             let mut written = disk("sdb", &[(Write, 200, MS), (Read, 0, 0), (Write, 800, MS)]);
@@ -183,19 +179,17 @@ mod tests {
         let found = with(20, MS / 10, &|_| ());
         assert_eq!(codes(&found), ["slow-layer"]);
         let said = &conclusions(&found)[0].sentence;
-        assert!(said.starts_with("dm-0 itself is slow: its reads take 20ms on average, and those of sda"), "{said}");
+        assert!(
+            said.starts_with("dm-0 itself is slow: its reads take 20ms on average, and those of sda"),
+            "{said}"
+        );
         assert_eq!(tables::devices(&found).rows.len(), 2, "what it did is shown");
         assert_eq!(codes(&with(1, MS / 10, &|_| ())), [""; 0], "not slow");
         assert_eq!(codes(&with(20, 8 * MS, &|_| ())), ["slow-device"], "it is the disk");
         assert_eq!(codes(&with(20, MS / 10, &|one| one.devices[1].queue_slots = 0)), ["slow-layer"]);
         let is_full = with(40, 4 * MS, &|one| one.elapsed_ns = 90 * MS);
         assert_eq!(codes(&is_full), ["queue-full"], "they wait for a slot");
-        let limit = Limit {
-            device: "sda".to_string(),
-            per_s: 1,
-            done_per_s: 1.0,
-            ..Limit::default()
-        };
+        let limit = Limit { device: "sda".to_string(), per_s: 1, done_per_s: 1.0, ..Limit::default() };
         let held_back = with(20, MS / 10, &|one| one.limits = vec![limit.clone()]);
         assert_eq!(codes(&held_back), ["limited"]);
     }

@@ -26,9 +26,13 @@ impl Mirrors {
             assert!(Command::new("modprobe").arg(module).status().unwrap().success(), "{module}");
         }
         fs::write("/sys/module/md_mod/parameters/new_array", "md0").unwrap();
-        let mirrors = Mirrors { disks: ["mirror1", "mirror2"].map(|name| NullBlk::new(name, Mirrors::MIB, &[]).unwrap()) };
+        let mirrors = Mirrors {
+            disks: ["mirror1", "mirror2"].map(|name| NullBlk::new(name, Mirrors::MIB, &[]).unwrap()),
+        };
         let kib = (Mirrors::MIB << 10).to_string();
-        for (file, value) in [("metadata_version", "none"), ("level", "raid1"), ("raid_disks", "2"), ("component_size", &kib)] {
+        for (file, value) in
+            [("metadata_version", "none"), ("level", "raid1"), ("raid_disks", "2"), ("component_size", &kib)]
+        {
             Mirrors::set(file, value);
         }
         for (slot, disk) in mirrors.names().iter().enumerate() {
@@ -109,7 +113,8 @@ fn a_resync_is_named_on_both_mirrors_and_nobody_else_is() {
     let found = said(&document, "resync");
     let state = fs::read_to_string("/proc/mdstat").unwrap_or_default();
     for disk in mirrors.names() {
-        let is_of = |said: &&&str| said.starts_with("The resync of md0, ") && said.ends_with(&format!("of {disk}."));
+        let is_of =
+            |said: &&&str| said.starts_with("The resync of md0, ") && said.ends_with(&format!("of {disk}."));
         assert_eq!(found.iter().filter(is_of).count(), 1, "{disk}: {document:#} {state}");
     }
     assert!(!document["verdict"].as_str().unwrap().contains("fiord ("), "{document:#}");
@@ -141,6 +146,9 @@ fn a_layer_that_delays_its_reads_is_told_from_the_disk_below() {
         drop(reader);
         let found = said(&document, "slow-layer");
         assert_eq!(found.len(), usize::from(is_slow), "{ms} ms: {document:#}");
-        assert!(found.iter().all(|said| said.starts_with("dm-") && said.contains(" and those of below ")), "{found:?}");
+        assert!(
+            found.iter().all(|said| said.starts_with("dm-") && said.contains(" and those of below ")),
+            "{found:?}"
+        );
     }
 }

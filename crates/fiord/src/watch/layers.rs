@@ -23,7 +23,9 @@ pub(super) fn resync(disk: &BlockDevice) -> Option<Resync> {
     let arrays = std::iter::once(disk.clone()).chain(disk.partitions());
     let mut arrays = arrays.flat_map(|part| part.holders());
     arrays.find_map(|array| {
-        let action = array.attribute("md/sync_action").filter(|action| !["idle", "frozen"].contains(&action.as_str()))?;
+        let action = array
+            .attribute("md/sync_action")
+            .filter(|action| !["idle", "frozen"].contains(&action.as_str()))?;
         let done_percent = array.attribute("md/sync_completed").and_then(|text| percent_of(&text));
         Some(Resync { array: array.name().to_owned(), action, done_percent })
     })
@@ -105,7 +107,9 @@ device 127.0.0.1:/b mounted on /mnt/b with fstype nfs4 statvers=1.1
 ";
         assert_eq!(
             calls(mounts, Path::new("/mnt")).as_deref(),
-            Some("; since it was mounted 200 READs took 2.8 ms each, 2.5 ms of it at the server and on the way")
+            Some(
+                "; since it was mounted 200 READs took 2.8 ms each, 2.5 ms of it at the server and on the way"
+            )
         );
         assert!(calls(mounts, Path::new("/mnt/b")).is_some_and(|said| said.contains("7 WRITEs took 3.0 ms")));
         assert_eq!(calls(mounts, Path::new("/proc")), None);
