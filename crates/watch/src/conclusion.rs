@@ -4,43 +4,23 @@
 //! ordinary disk shows. Nothing that stands out is no conclusion.
 
 use fiord_profile::tracepoints::Operation;
-use fiord_report::table::Cell;
 
+pub use crate::evidence::Conclusion;
+use crate::evidence::{
+    CULPRIT_PERCENT, DEPTH_FULL, REQUESTS_MIN, busiest, is_lossy, limited, shown, slow_ns,
+};
 use crate::figures::{DeviceFigures, OperationFigures, ProbeFigures};
 use crate::issuer::{IssuerKind, Party};
 use crate::layers::{resync, slow_layer};
-use crate::observation::{Limit, Observation, WatchedDevice};
+use crate::observation::{Observation, WatchedDevice};
 use crate::tables::{Share, shares};
 use crate::who::{culprit, first_of, most, who_fills};
 use crate::workers::loop_above;
 
-/// What stands out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conclusion {
-    /// What it is called in JSON.
-    pub code: &'static str,
-    /// What is so, with its figures.
-    pub sentence: String,
-    /// What to do about it, or where to look.
-    pub remedy: &'static str,
-}
-
-/// Fewer requests say nothing of percentiles.
-pub(crate) const REQUESTS_MIN: u64 = 100;
 /// Requests needed before a thousandth of them is more than chance.
 const REQUESTS_FOR_TAIL: u64 = 2000;
-/// Of events that may be lost, in percent of all.
-const LOST_PERCENT_MAX: f64 = 1.0;
-/// A group that does this much of its limit is held back by it, in percent.
-const LIMIT_PERCENT: f64 = 90.0;
-/// One that has this much of the time of a device is who keeps it busy, in percent.
-pub(crate) const CULPRIT_PERCENT: f64 = 60.0;
-/// A device with fewer requests at a time is not full.
-pub(crate) const DEPTH_FULL: f64 = 8.0;
 /// A queue of which this much is taken on average has no room.
 const SLOTS_FULL: f64 = 0.9;
-/// A median above this is slow for a device that has few requests at a time, in nanoseconds: with and without platters.
-const SLOW_NS: [u64; 2] = [30_000_000, 5_000_000];
 /// Of what the chosen had made, before it is said how long they waited.
 const REQUESTS_OF_CHOSEN: u64 = 10;
 /// What is swapped stands out if it is this much of what the device moves, in percent.
@@ -147,31 +127,6 @@ fn of_chosen(observation: &Observation) -> String {
 fn capitalized(words: &str) -> String {
     let mut characters = words.chars();
     characters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(characters).collect()
-}
-
-/// The device with most time of requests.
-pub(crate) fn busiest(observation: &Observation) -> Option<&WatchedDevice> {
-    let busy = |device: &&WatchedDevice| device.figures.as_ref().map_or(0, |figures| figures.waited_ns().1);
-    observation.devices.iter().max_by_key(busy)
-}
-
-/// Whether too many events were lost beside these requests, of which each has three.
-pub(crate) fn is_lossy(observation: &Observation, requests: u64) -> bool {
-    100.0 * observation.lost as f64 / (3 * requests + observation.lost).max(1) as f64 > LOST_PERCENT_MAX
-}
-
-pub(crate) fn limited(limit: &Limit) -> Option<Conclusion> {
-    let percent = 100.0 * limit.done_per_s / limit.per_s.max(1) as f64;
-    (percent >= LIMIT_PERCENT).then(|| {
-        let Limit { group, device, what, per_s, done_per_s } = limit;
-        Conclusion {
-            code: "limited",
-            sentence: format!(
-                "The control group {group} is at its limit on {device}: {done_per_s:.0} of {what}={per_s} a second."
-            ),
-            remedy: "Raise io.max of that group, or have it do less.",
-        }
-    })
 }
 
 /// The kernel swaps, or drops pages that are needed again.
@@ -436,10 +391,6 @@ fn slow(observation: &Observation, device: &WatchedDevice, figures: &DeviceFigur
     })
 }
 
-pub(crate) fn slow_ns(device: &WatchedDevice) -> u64 {
-    SLOW_NS[usize::from(!device.rotational)]
-}
-
 /// A few are very slow.
 fn tail(device: &WatchedDevice, figures: &DeviceFigures) -> Option<Conclusion> {
     let found = [Operation::Read, Operation::Write].into_iter().find_map(|operation| {
@@ -465,15 +416,11 @@ fn p(figures: &OperationFigures, percent: f64) -> u64 {
     figures.device.percentiles(&[percent])[0]
 }
 
-pub(crate) fn shown(ns: u64) -> String {
-    Cell::Latency(ns).shown()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::issuer::Issuer;
-    use crate::observation::Dirtier;
+    use crate::observation::{Dirtier, Limit};
     use Operation::{Discard, Flush, Read, Write};
     use fiord_profile::tracepoints::Completed;
     use fiord_stats::Latency;

@@ -4,7 +4,7 @@
 
 use fiord_profile::tracepoints::Operation;
 
-use crate::conclusion::{Conclusion, DEPTH_FULL, REQUESTS_MIN, is_lossy, limited, shown, slow_ns};
+use crate::evidence::{Conclusion, DEPTH_FULL, REQUESTS_MIN, is_lossy, limited, shown, slow_ns};
 use crate::issuer::IssuerKind;
 use crate::observation::{Observation, WatchedDevice};
 use crate::tables::Share;

@@ -8,6 +8,7 @@
 )]
 
 pub mod conclusion;
+mod evidence;
 pub mod figures;
 pub mod issuer;
 mod layers;
@@ -16,7 +17,8 @@ pub mod tables;
 mod who;
 mod workers;
 
-pub use conclusion::{Conclusion, conclusions};
+pub use conclusion::conclusions;
+pub use evidence::Conclusion;
 pub use figures::{DeviceFigures, IssuerFigures, OperationFigures, ProbeFigures};
 pub use issuer::{Issuer, IssuerKind, Party};
 pub use observation::{Dirtier, Limit, Observation, Resync, WatchedDevice};

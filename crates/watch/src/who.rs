@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::conclusion::{CULPRIT_PERCENT, busiest};
+use crate::evidence::{CULPRIT_PERCENT, busiest};
 use crate::observation::Observation;
 use crate::tables::{Share, shares};
 
