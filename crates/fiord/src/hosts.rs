@@ -2,19 +2,27 @@
 //!
 //! Invariant: the status is 0 only if every host did all it was asked for, but for those that `--allow-missing` lets be.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use fiord_fleet::{Fate, Host, alike};
-use fiord_remote::Finished;
+use fiord_live::JobRow;
+use fiord_remote::{Finished, Onlooker};
 use fiord_report::columns;
+use fiord_report::live::{self, LiveProgress};
+use fiord_report::number::Units;
 use fiord_stats::Capped;
 use fiord_sys::{clock, tty};
 use fiord_wire::controller::{Remote, SILENT_NS};
-use fiord_wire::{Controller, Told};
+use fiord_wire::{Controller, Rates, Told};
 
 use crate::output::say;
 use crate::status;
 use crate::status_line::StatusLine;
+
+/// Interval between two drawings of the line.
+const LINE_EVERY: Duration = Duration::from_millis(250);
 
 /// The exit status of what was run with these fates. `has_figures`: whether any host measured something.
 pub(crate) fn status_of<'a>(
@@ -75,55 +83,160 @@ pub(crate) fn lines_of_fates<'a>(hosts: impl Iterator<Item = (&'a Host, &'a Fate
     alike(hosts.filter(|(_, fate)| fate.cause().is_some()).collect()).into_iter().map(line).collect()
 }
 
+/// How a run on hosts stands: what they do together, and each of them.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    /// What all do per second.
+    pub rates: Rates,
+    /// Seconds since the first of those that run started.
+    pub elapsed_s: f64,
+    /// Seconds until the last of them is done; `None` if that is not known.
+    pub left_s: Option<f64>,
+    /// Each host by its number, those that are silent or have failed first, then the slowest.
+    pub rows: Vec<(usize, JobRow)>,
+}
+
+impl Standing {
+    /// At this time of the controller's clock.
+    pub(crate) fn of(controller: &Controller, hosts: &[Host], now_ns: i64) -> Standing {
+        let mut standing = Standing::default();
+        let mut ranked = Vec::new();
+        let (mut elapsed_ns, mut left_ns) = (0, Some(0));
+        for (number, (remote, host)) in controller.remotes().iter().zip(hosts).enumerate() {
+            let rates = remote.rates(now_ns);
+            for direction in 0..3 {
+                standing.rates.iops[direction] += rates.iops[direction];
+                standing.rates.bytes_per_s[direction] += rates.bytes_per_s[direction];
+            }
+            if remote.is_running() {
+                elapsed_ns = elapsed_ns.max(remote.started_ns().map_or(0, |started_ns| now_ns - started_ns));
+                left_ns = left_ns.zip(remote.left_ns(now_ns)).map(|(most, left): (i64, i64)| most.max(left));
+            }
+            let (rank, state) = state(remote, now_ns);
+            let row = JobRow {
+                name: host.name.clone(),
+                state,
+                iops: rates.iops.iter().sum(),
+                bytes_per_s: rates.bytes_per_s.iter().sum(),
+                done: remote.progress().done_permille.map(|done| f64::from(done) / 1000.0),
+                ..JobRow::default()
+            };
+            ranked.push((rank, number, row));
+        }
+        ranked.sort_by(|(one, _, slow), (other, _, fast)| {
+            one.cmp(other).then(slow.iops.total_cmp(&fast.iops))
+        });
+        standing.elapsed_s = elapsed_ns as f64 / 1e9;
+        standing.left_s = left_ns.map(|left_ns| left_ns as f64 / 1e9);
+        standing.rows = ranked.into_iter().map(|(_, number, row)| (number, row)).collect();
+        standing
+    }
+
+    /// Its figures as those of a run on one machine.
+    fn live(&self) -> LiveProgress {
+        let whole = |rates: [f64; 3]| rates.map(u64::capped);
+        let done = |left_s: f64| self.elapsed_s * 100.0 / (self.elapsed_s + left_s).max(1e-9);
+        LiveProgress {
+            states: Vec::new(),
+            done_percent: self.left_s.map(done),
+            rates: whole(self.rates.bytes_per_s),
+            iops: whole(self.rates.iops),
+            left_s: self.left_s.map_or(0, |left_s| u64::capped(left_s.ceil())),
+        }
+    }
+}
+
+/// How urgently a host has to be looked at, and what it does in a word.
+fn state(remote: &Remote, now_ns: i64) -> (u8, Cow<'static, str>) {
+    let silent_ns = remote.silent_ns(now_ns);
+    match remote.fate() {
+        Some(Fate::Complete) => (3, "complete".into()),
+        Some(fate) => (0, fate.word().into()),
+        None if remote.hello().is_some() && silent_ns > SILENT_NS => {
+            (0, format!("silent {}s", silent_ns / 1_000_000_000).into())
+        }
+        None if remote.doing() == "running" => (1, "running".into()),
+        None => (2, remote.doing().into()),
+    }
+}
+
 /// The line on a terminal, and what hosts say.
 pub(crate) struct Progress<'h> {
     hosts: &'h [Host],
     line: StatusLine,
+    /// Whether the line is wanted, and there is a terminal for it.
+    has_line: bool,
+    drawn: Option<Instant>,
 }
 
 impl<'h> Progress<'h> {
-    /// Of these hosts.
-    pub(crate) fn of(hosts: &'h [Host]) -> Progress<'h> {
-        Progress { hosts, line: StatusLine::default() }
+    /// Of these hosts. `has_line`: with a line, on a terminal.
+    pub(crate) fn of(hosts: &'h [Host], has_line: bool) -> Progress<'h> {
+        let has_line = has_line && tty::stderr_is_terminal();
+        Progress { hosts, line: StatusLine::default(), has_line, drawn: None }
     }
 
     /// Removes the line.
     pub(crate) fn clear(&mut self) {
         self.line.clear();
+        self.drawn = None;
     }
 
-    /// Draws the line anew, or prints what a host says.
-    pub(crate) fn show(&mut self, controller: &Controller, said: Option<(usize, &str)>) {
-        if let Some((number, text)) = said {
-            self.line.clear();
-            let name = self.hosts.get(number).map_or("?", |host| host.name.as_str());
-            return say(&format!("<{name}> {text}\n"));
-        }
-        if tty::stderr_is_terminal() {
-            self.line.draw(&progress(controller, self.hosts));
-        }
+    /// What a host says, as it is printed.
+    pub(crate) fn line_of(&self, number: usize, text: &str) -> String {
+        let name = self.hosts.get(number).map_or("?", |host| host.name.as_str());
+        format!("<{name}> {text}\n")
     }
 }
 
+impl Onlooker for Progress<'_> {
+    fn look(&mut self, controller: &Controller) {
+        if self.has_line && self.drawn.is_none_or(|drawn| drawn.elapsed() >= LINE_EVERY) {
+            self.drawn = Some(Instant::now());
+            self.line.draw(&progress(controller, self.hosts));
+        }
+    }
+
+    fn said(&mut self, number: usize, line: &str) {
+        self.clear();
+        say(&self.line_of(number, line));
+    }
+}
+
+/// `3 hosts: 3 running [45.0%][r=10.0MiB/s][r=2560 IOPS][eta 00m:05s] c silent 6s, slowest b 560 IOPS`.
 fn progress(controller: &Controller, hosts: &[Host]) -> String {
-    let now_ns = i64::capped(clock::monotonic_ns());
     let remotes = controller.remotes();
     let mut doing: BTreeMap<&'static str, usize> = BTreeMap::new();
     remotes.iter().for_each(|remote| *doing.entry(remote.doing()).or_default() += 1);
     let mut parts: Vec<String> = doing.iter().map(|(word, count)| format!("{count} {word}")).collect();
-    let bytes: u64 = remotes.iter().flat_map(|remote| remote.progress().bytes).sum();
     let laid_bytes: u64 = remotes.iter().map(Remote::laid_bytes).sum();
-    match (bytes, laid_bytes) {
-        (0, 0) => {}
-        (0, laid_bytes) => parts.push(format!("{} MiB laid out", laid_bytes >> 20)),
-        (bytes, _) => parts.push(format!("{} MiB", bytes >> 20)),
+    let is_running = doing.contains_key("running");
+    if laid_bytes > 0 && !is_running {
+        parts.push(format!("{} MiB laid out", laid_bytes >> 20));
     }
-    let silent = |(remote, host): (&Remote, &Host)| {
-        let silent_ns = remote.silent_ns(now_ns);
-        let is_silent = remote.fate().is_none() && remote.hello().is_some() && silent_ns > SILENT_NS;
-        is_silent.then(|| format!("{}: silent {} s", host.name, silent_ns / 1_000_000_000))
-    };
-    parts.extend(remotes.iter().zip(hosts).filter_map(silent).take(3));
-    let text = format!("{}: {}", counted(hosts.len()), parts.join(", "));
-    columns::cut(&text, 200).to_string()
+    let mut text = format!("{}: {}", counted(hosts.len()), parts.join(", "));
+    if is_running {
+        let standing = Standing::of(controller, hosts, i64::capped(clock::monotonic_ns()));
+        let named = named(&standing);
+        text += &format!(" {} {named}", live::done(&standing.live(), &Units::default()));
+    }
+    columns::cut(text.trim_end(), 200).to_string()
+}
+
+/// The hosts that are silent or failed, a few of them, and the slowest of several that run.
+fn named(standing: &Standing) -> String {
+    const NAMED_MAX: usize = 3;
+    let (quiet, running): (Vec<&JobRow>, Vec<&JobRow>) =
+        standing.rows.iter().map(|(_, row)| row).partition(|row| row.state != "running");
+    let quiet = quiet.into_iter().filter(|row| row.iops == 0.0 && is_trouble(&row.state));
+    let mut named: Vec<String> =
+        quiet.take(NAMED_MAX).map(|row| format!("{} {}", row.name, row.state)).collect();
+    if let [slowest, _, ..] = running[..] {
+        named.push(format!("slowest {} {:.0} IOPS", slowest.name, slowest.iops));
+    }
+    named.join(", ")
+}
+
+fn is_trouble(state: &str) -> bool {
+    state.starts_with("silent") || ["failed", "lost", "missing"].contains(&state)
 }

@@ -10,6 +10,7 @@
 pub mod clock;
 mod findings;
 pub mod hosts;
+pub mod interval;
 pub mod member;
 pub mod model;
 pub mod order;
@@ -24,6 +25,7 @@ pub mod window;
 
 pub use clock::{ClockFit, Ping};
 pub use hosts::Host;
+pub use interval::Interval;
 pub use member::{Done, Member};
 pub use model::{FleetReport, FleetSettings, Starts};
 pub use order::Order;

@@ -106,6 +106,11 @@ impl Done {
         self.0.ios == 0
     }
 
+    /// The longest runtime in milliseconds, I/Os and bytes.
+    pub(crate) fn counts(&self) -> (u64, u64, u64) {
+        (self.0.runtime_ms, self.0.ios, self.0.bytes)
+    }
+
     /// I/Os and bytes per second, over the longest runtime.
     pub fn rates(&self) -> [f64; 2] {
         [per_second(&self.0, self.0.ios), per_second(&self.0, self.0.bytes)]

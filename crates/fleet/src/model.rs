@@ -4,6 +4,7 @@
 
 use fiord_report::{Finding, JobReport, RepeatedFigure};
 
+use crate::interval::Interval;
 use crate::member::Member;
 use crate::order::Order;
 use crate::outliers::Outlier;
@@ -73,6 +74,8 @@ pub struct FleetReport {
     pub starts: Option<Starts>,
     /// The figures of each round, of each host (all its jobs as one) and then of its jobs; empty if there was one.
     pub repeats: Vec<RepeatedFigure>,
+    /// What was measured until times of the run, in their order; empty unless it was asked for (`--status-interval`).
+    pub intervals: Vec<Interval>,
     /// Hosts that are far from the others: by throughput, then by latency, the worst first.
     pub outliers: Vec<Outlier>,
     /// What a reader has to know, the worst first.

@@ -55,6 +55,7 @@ impl FleetReport {
             window,
             starts,
             repeats,
+            intervals: Vec::new(),
             outliers,
             findings,
         };
@@ -132,8 +133,8 @@ impl Starts {
     }
 }
 
-/// Jobs as one, called `All clients` as in fio.
-fn merged<'a>(mut jobs: impl Iterator<Item = &'a JobReport>) -> Option<JobReport> {
+/// Jobs as one, called `All clients` as in fio; `None` without any.
+pub fn merged<'a>(mut jobs: impl Iterator<Item = &'a JobReport>) -> Option<JobReport> {
     let mut all = JobReport {
         name: ALL_CLIENTS.to_string(),
         group_id: 0,

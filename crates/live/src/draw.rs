@@ -43,7 +43,7 @@ pub fn draw(model: &Model, area: Rect, buffer: &mut Buffer) {
     put(areas[0], buffer, vec![bar(ends(&model.title, &model.progress, columns))]);
     put(areas[1], buffer, directions(&model.directions));
     put(areas[2], buffer, heat(model, columns, lines.heat));
-    put(areas[3], buffer, list(jobs_heading(), &model.jobs, lines.jobs, job));
+    put(areas[3], buffer, list(jobs_heading(model.are_hosts), &model.jobs, lines.jobs, job));
     put(areas[4], buffer, list(devices_heading(), &model.devices, lines.devices, device));
     put(areas[5], buffer, model.cpu.iter().map(|cpu| Line::raw(processors(cpu))).collect());
     put(areas[6], buffer, findings(model, lines.findings, usize::from(area.width)));
@@ -197,8 +197,9 @@ pub(crate) fn list<T>(
     list
 }
 
-fn jobs_heading() -> String {
-    format!("{:<26} {:<10}{:>9}{:>9}{:>9}{:>9}", "JOB", "STATE", "IOPS", "MiB/s", "P99", "DONE")
+fn jobs_heading(are_hosts: bool) -> String {
+    let one = if are_hosts { "HOST, SLOWEST FIRST" } else { "JOB" };
+    format!("{one:<26} {:<10}{:>9}{:>9}{:>9}{:>9}", "STATE", "IOPS", "MiB/s", "P99", "DONE")
 }
 
 fn job(row: &JobRow) -> String {

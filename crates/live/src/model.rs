@@ -3,6 +3,8 @@
 //! Invariant: figures are those of the last second unless their name says otherwise; a figure that is not measured is
 //! `None` and shown as `-`.
 
+use std::borrow::Cow;
+
 use fiord_report::Severity;
 
 use crate::heat::HeatMap;
@@ -18,8 +20,10 @@ pub struct Model {
     pub directions: Vec<DirectionRow>,
     /// Latencies over time, all directions together.
     pub heat: HeatMap,
-    /// Each job, in order.
+    /// Each job, in order; or each host.
     pub jobs: Vec<JobRow>,
+    /// Whether these are hosts.
+    pub are_hosts: bool,
     /// The devices below the files.
     pub devices: Vec<DeviceRow>,
     /// The processors; `None` before there are two readings of them.
@@ -50,13 +54,13 @@ impl DirectionRow {
     pub const PERCENTS: [f64; 4] = [50.0, 99.0, 99.9, 100.0];
 }
 
-/// One job.
+/// One job, or one host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobRow {
     /// Its name.
     pub name: String,
     /// Its state, in a word.
-    pub state: &'static str,
+    pub state: Cow<'static, str>,
     /// I/Os per second.
     pub iops: f64,
     /// Bytes per second.

@@ -28,9 +28,9 @@ fn heat() -> HeatMap {
 }
 
 fn model() -> Model {
-    let job = |name: &str, state| JobRow {
+    let job = |name: &str, state: &'static str| JobRow {
         name: name.to_string(),
-        state,
+        state: state.into(),
         iops: 10_500.0,
         bytes_per_s: 43_008_000.0,
         p99_ns: Some(383_000),

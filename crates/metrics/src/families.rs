@@ -27,6 +27,25 @@ pub fn families(report: &RunReport) -> Vec<Family> {
     ])
 }
 
+/// All metrics of hosts, each with a label for its host, and of all their jobs as one (`all`), without that label.
+pub fn of_hosts<'r>(
+    hosts: impl IntoIterator<Item = (&'r str, &'r RunReport)>,
+    all: Option<&JobReport>,
+) -> Vec<Family> {
+    let sum = RunReport { jobs: all.into_iter().cloned().collect(), ..RunReport::default() };
+    let mut merged = with_samples([of_directions(&sum), of_jobs(&sum)]);
+    for (host, report) in hosts {
+        for mut family in families(report) {
+            family.samples.iter_mut().for_each(|sample| sample.labels.insert(0, ("host", host.to_string())));
+            match merged.iter_mut().find(|known| known.name == family.name) {
+                Some(known) => known.samples.extend(family.samples),
+                None => merged.push(family),
+            }
+        }
+    }
+    merged
+}
+
 /// All metrics of devices that are watched. Families without a sample are left out.
 pub fn watched(observation: &Observation) -> Vec<Family> {
     let devices = observation.devices.iter();

@@ -3,6 +3,7 @@
 //! Invariant: stages are numbered through all runs of an agent, so that the hosts of a study meet at each.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use fiord_session::event::{Event, Intervals, Presenter};
@@ -16,6 +17,9 @@ use crate::link::Link;
 
 /// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// How often a snapshot is sent at most.
+const SNAPSHOT_EVERY_MIN: Duration = Duration::from_millis(500);
 
 /// Tells the controller of the run.
 pub(crate) struct Teller {
@@ -32,7 +36,10 @@ impl Teller {
 
 impl Presenter for Teller {
     fn intervals(&self) -> Intervals {
-        Intervals { tick: Some(PROGRESS_EVERY), ..Intervals::default() }
+        let every_ms = self.link.watch_ms.load(Ordering::Relaxed);
+        // No controller makes it busy.
+        let snapshot = (every_ms > 0).then(|| Duration::from_millis(every_ms).max(SNAPSHOT_EVERY_MIN));
+        Intervals { tick: Some(PROGRESS_EVERY), snapshot, ..Intervals::default() }
     }
 
     fn event(&mut self, event: &Event<'_>) {
@@ -55,6 +62,13 @@ impl Presenter for Teller {
                 }
             }
             Event::Tick(view) => self.link.on(AgentEvent::Tell(Message::Progress(progress(view)))),
+            // A status request by a signal is nobody's here.
+            Event::Snapshot { report, .. } if self.intervals().snapshot.is_some() => {
+                // It is not missed: another one follows.
+                if let Ok(bytes) = fiord_store::encode(report) {
+                    self.link.on(AgentEvent::Tell(Message::Snapshot(bytes)));
+                }
+            }
             _ => {}
         }
     }

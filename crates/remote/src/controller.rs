@@ -58,8 +58,23 @@ pub struct Finished {
     pub logs: Vec<HostLogs>,
 }
 
-/// Is told of a run: ten times a second, and of each line that the host of this number says.
-pub type Show<'s> = dyn FnMut(&Controller, Option<(usize, &str)>) + 's;
+/// Is told of a run on hosts, from the thread that carries it out.
+pub trait Onlooker {
+    /// Ten times a second: how it stands.
+    fn look(&mut self, controller: &Controller);
+    /// The host of this number says this line.
+    fn said(&mut self, number: usize, line: &str);
+    /// How often it wants a report of what each host has measured so far, from now on; `None` is never.
+    fn snapshots_every(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// Nobody, who is told nothing.
+impl Onlooker for () {
+    fn look(&mut self, _: &Controller) {}
+    fn said(&mut self, _: usize, _: &str) {}
+}
 
 /// One agent's process and its stream.
 struct Connection {
@@ -76,7 +91,7 @@ struct Connection {
 }
 
 /// Runs a job on its hosts.
-pub fn run(job: Job, show: &mut Show<'_>) -> Finished {
+pub fn run(job: Job, onlooker: &mut dyn Onlooker) -> Finished {
     let Job { hosts, settings, fan_out, program } = job;
     // Without its handlers a signal ends the controller, and the agents find that out.
     let _ = signal::record_stop_requests();
@@ -88,7 +103,7 @@ pub fn run(job: Job, show: &mut Show<'_>) -> Finished {
     let logs = LogFiles::of(&prepared);
     let controller = Controller::new(hello(), prepared, settings, now_ns);
     let connections = places.iter().map(|_| None).collect();
-    let mut pump = Pump { controller, connections, next: 0, is_done: false, program, logs, show };
+    let mut pump = Pump { controller, connections, next: 0, is_done: false, program, logs, onlooker };
     let (mut signalled, mut ticked) = (None, None::<Instant>);
     while !pump.is_done {
         pump.connect(&places, fan_out);
@@ -106,9 +121,11 @@ pub fn run(job: Job, show: &mut Show<'_>) -> Finished {
         // Not after each message: all hosts are looked at.
         if ticked.is_none_or(|ticked| ticked.elapsed() >= TICK) {
             ticked = Some(Instant::now());
-            let actions = pump.controller.tick(now());
+            let every_ms = pump.onlooker.snapshots_every().map_or(0, |every| u64::capped(every.as_millis()));
+            let mut actions = pump.controller.watch(every_ms);
+            actions.extend(pump.controller.tick(now()));
             pump.act(actions);
-            (pump.show)(&pump.controller, None);
+            pump.onlooker.look(&pump.controller);
         }
     }
     pump.leave();
@@ -119,7 +136,7 @@ fn now() -> i64 {
     i64::capped(clock::monotonic_ns())
 }
 
-struct Pump<'c, 's> {
+struct Pump<'o> {
     controller: Controller,
     connections: Vec<Option<Connection>>,
     /// The first host that no agent was started for.
@@ -127,10 +144,10 @@ struct Pump<'c, 's> {
     is_done: bool,
     program: Vec<u8>,
     logs: LogFiles,
-    show: &'c mut Show<'s>,
+    onlooker: &'o mut dyn Onlooker,
 }
 
-impl Pump<'_, '_> {
+impl Pump<'_> {
     /// Starts agents, as many at a time as are allowed.
     fn connect(&mut self, places: &[(Host, Launcher)], fan_out: usize) {
         let is_pending = |remote: &Remote| remote.hello().is_none() && remote.fate().is_none();
@@ -250,7 +267,7 @@ impl Pump<'_, '_> {
                         connection.close();
                     }
                 }
-                ControllerAction::Show(number, line) => (self.show)(&self.controller, Some((number, &line))),
+                ControllerAction::Show(number, line) => self.onlooker.said(number, &line),
                 ControllerAction::Logs(number, logs) => {
                     if let Err(problems) = self.logs.plan(number, &logs) {
                         let actions = self.controller.refuse(number, problems, now());

@@ -28,6 +28,6 @@ mod spool;
 mod ssh;
 
 pub use agent_study::StudyAgent;
-pub use controller::{Finished, Job, run};
+pub use controller::{Finished, Job, Onlooker, run};
 pub use hello::SELF;
 pub use launch::Launcher;

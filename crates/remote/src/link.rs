@@ -2,6 +2,7 @@
 //!
 //! Invariant: no lock is held while another is taken, or while the stream is read or written.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -35,6 +36,8 @@ pub(crate) struct Link {
     /// Ends the run.
     pub(crate) stop: StopHandle,
     pub(crate) run: Mutex<String>,
+    /// How often the controller wants a snapshot, in milliseconds; 0 is never.
+    pub(crate) watch_ms: AtomicU64,
     /// What the controller may have done here.
     pub(crate) policy: Policy,
 }
@@ -63,6 +66,7 @@ impl Link {
             }
             AgentAction::Credit(bytes) => self.change_outbox(|outbox| outbox.credit(bytes)),
             AgentAction::EndLog(log) => self.change_outbox(|outbox| outbox.end_logs(Some(log))),
+            AgentAction::Watch(every_ms) => self.watch_ms.store(every_ms, Ordering::Relaxed),
             AgentAction::EndLogs => self.change_outbox(|outbox| outbox.end_logs(None)),
             AgentAction::Run => command(Command::Run),
             AgentAction::Start(stage, at_ns) => {

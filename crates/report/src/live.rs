@@ -51,16 +51,22 @@ pub fn line(live: &LiveLine) -> String {
     }
     if let Some(progress) = &live.progress {
         let _ = write!(line, ": [{}]", condensed(&progress.states));
-        match progress.done_percent {
-            Some(percent) => line += &format!("[{percent:.1}%]"),
-            None => line += "[-.-%]",
-        }
-        if progress.rates.iter().any(|rate| *rate > 0) {
-            let _ = write!(line, "[{}]", directions(progress, |i| units.rate(progress.rates[i])));
-            let _ = write!(line, "[{} IOPS]", directions(progress, |i| units.count(progress.iops[i])));
-        }
-        let _ = write!(line, "[eta {}]", left(progress.left_s));
+        line += &done(progress, units);
     }
+    line
+}
+
+/// The end of that line: `[45.0%][r=10.0MiB/s,w=9.9MiB/s][r=2560,w=2534 IOPS][eta 00m:05s]`.
+pub fn done(progress: &LiveProgress, units: &Units) -> String {
+    let mut line = match progress.done_percent {
+        Some(percent) => format!("[{percent:.1}%]"),
+        None => "[-.-%]".to_string(),
+    };
+    if progress.rates.iter().any(|rate| *rate > 0) {
+        let _ = write!(line, "[{}]", directions(progress, |i| units.rate(progress.rates[i])));
+        let _ = write!(line, "[{} IOPS]", directions(progress, |i| units.count(progress.iops[i])));
+    }
+    let _ = write!(line, "[eta {}]", left(progress.left_s));
     line
 }
 

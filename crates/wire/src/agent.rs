@@ -48,6 +48,8 @@ pub enum AgentAction {
     Credit(u64),
     /// Nothing more of this log is sent.
     EndLog(u32),
+    /// A snapshot is wanted this often, in milliseconds; 0 is never.
+    Watch(u64),
     /// Nobody takes logs any more.
     EndLogs,
     /// Run what was planned.
@@ -164,6 +166,7 @@ impl Agent {
             }
             (Message::Credit(bytes), Phase::Planned | Phase::Running) => vec![AgentAction::Credit(bytes)],
             (Message::EndLog(log), Phase::Running) => vec![AgentAction::EndLog(log)],
+            (Message::Watch(every_ms), _) => vec![AgentAction::Watch(every_ms)],
             (Message::Stop(()), Phase::Running) => vec![AgentAction::Stop],
             (Message::Again(()), Phase::Reported) => self.send_report(),
             (Message::Ack(()), Phase::Reported) => {
@@ -228,12 +231,16 @@ pub fn digest(bytes: &[u8]) -> Vec<u8> {
 /// The most bytes of logs that wait to be sent.
 pub const LOG_BYTES_MAX: usize = 256 << 10;
 
-/// What waits to be sent. Progress that is not sent yet is replaced; logs come last, as far as there is credit for them, so
-/// that nothing waits behind more than one piece.
+/// The longest snapshot that is sent, in bytes.
+pub const SNAPSHOT_BYTES_MAX: usize = 256 << 10;
+
+/// What waits to be sent. Progress and snapshots that are not sent yet are replaced; logs come last, as far as there is credit
+/// for them, so that nothing waits behind more than one piece or snapshot.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
     progress: Option<Progress>,
+    snapshot: Option<Vec<u8>>,
     pieces: VecDeque<LogPiece>,
     /// Bytes of these pieces.
     piece_bytes: usize,
@@ -246,10 +253,12 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Queues a message. Progress waits until all else is sent.
+    /// Queues a message. Progress and snapshots wait until all else is sent; a snapshot that is too long is not sent.
     pub fn push(&mut self, message: &Message) {
         match message {
             Message::Progress(progress) => self.progress = Some(*progress),
+            Message::Snapshot(report) if report.len() > SNAPSHOT_BYTES_MAX => {}
+            Message::Snapshot(report) => self.snapshot = Some(report.clone()),
             message => message.write(&mut self.bytes),
         }
     }
@@ -298,6 +307,8 @@ impl Outbox {
         }
         if let Some(progress) = self.progress.take() {
             Message::Progress(progress).write(&mut self.bytes);
+        } else if let Some(report) = self.snapshot.take() {
+            Message::Snapshot(report).write(&mut self.bytes);
         } else if self.pieces.front().is_some_and(|piece| piece.bytes.len() as u64 <= self.credit_bytes)
             && let Some(piece) = self.pieces.pop_front()
         {
@@ -400,8 +411,18 @@ mod tests {
         let first = outbox.bytes().len();
         assert!(first < 20, "{first}");
         outbox.wrote(first);
-        assert!((1..40).contains(&outbox.bytes().len()));
+        let progress = outbox.bytes().len();
+        assert!((1..40).contains(&progress));
+        outbox.wrote(progress);
+        for length in [1, 700, 900, SNAPSHOT_BYTES_MAX + 1] {
+            outbox.push(&Message::Snapshot(vec![0; length]));
+        }
+        let snapshot = outbox.bytes().len();
+        assert!((900..950).contains(&snapshot), "the last that is not too long: {snapshot}");
+        outbox.wrote(snapshot);
+        assert!(outbox.bytes().is_empty());
     }
+
     #[test]
     fn logs_are_sent_as_far_as_there_is_credit_and_after_all_else() {
         let piece =

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use fiord_fleet::{ClockFit, Fate, HostFacts, Ping, StageStart, start};
 
-use crate::agent::digest;
+use crate::agent::{SNAPSHOT_BYTES_MAX, digest};
 use crate::message::{self, End, Hello, LogPiece, Logs, Message, Prepare, Progress, Told};
 
 /// Pings before a host's clock is known.
@@ -36,6 +36,12 @@ const LOG_BYTES_MAX: u64 = 64 << 20;
 
 /// How much of that a host may have.
 const LOG_BYTES: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 20;
+
+/// The most snapshots of all hosts together that come in a second, so that many hosts do not keep the controller busy.
+const SNAPSHOTS_PER_S_MAX: u64 = 200;
+
+/// The shortest time over which the rates of a host are taken, in nanoseconds: progress may come in bursts.
+const RATES_NS_MIN: i64 = 500_000_000;
 
 /// The most logs of a host.
 const LOGS_MAX: usize = 1 << 19;
@@ -104,6 +110,9 @@ pub struct Remote {
     facts: Option<HostFacts>,
     problems: Vec<Told>,
     progress: Progress,
+    pace: Pace,
+    /// The report of what it had measured so far, encoded, and when it came; empty before there is one.
+    snapshot: (Vec<u8>, i64),
     laid_bytes: u64,
     /// When its agent was started; `None` before.
     began_ns: Option<i64>,
@@ -119,6 +128,43 @@ pub struct Remote {
     credit_bytes: u64,
     /// When a piece of a log came last; 0 before.
     logged_ns: i64,
+}
+
+/// What a host does per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// I/Os: reads, writes, trims.
+    pub iops: [f64; 3],
+    /// Bytes.
+    pub bytes_per_s: [f64; 3],
+}
+
+/// The last progress that rates were taken from, when it came, and the rates.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    at_ns: i64,
+    progress: Progress,
+    rates: Rates,
+}
+
+impl Pace {
+    /// More progress came.
+    fn advance(&mut self, progress: Progress, now_ns: i64) {
+        let passed_ns = now_ns - self.at_ns;
+        if passed_ns < RATES_NS_MIN {
+            return;
+        }
+        // The first one was reached in a time that is not known.
+        let rate = |now: [u64; 3], then: [u64; 3]| match self.at_ns {
+            0 => [0.0; 3],
+            _ => [0, 1, 2].map(|at: usize| now[at].saturating_sub(then[at]) as f64 * 1e9 / passed_ns as f64),
+        };
+        let rates = Rates {
+            iops: rate(progress.ios, self.progress.ios),
+            bytes_per_s: rate(progress.bytes, self.progress.bytes),
+        };
+        *self = Pace { at_ns: now_ns, progress, rates };
+    }
 }
 
 /// A start that was told, or is about to be.
@@ -141,6 +187,8 @@ pub struct Controller {
     first_start_ns: Option<i64>,
     last_end_ns: Option<i64>,
     stopped_ns: Option<i64>,
+    /// How often hosts send snapshots, in milliseconds; 0 is never.
+    watch_ms: u64,
     is_done: bool,
 }
 
@@ -157,6 +205,8 @@ impl Remote {
             facts: None,
             problems: Vec::new(),
             progress: Progress::default(),
+            pace: Pace::default(),
+            snapshot: Default::default(),
             laid_bytes: 0,
             began_ns: None,
             told_ns: None,
@@ -216,6 +266,30 @@ impl Remote {
         self.progress
     }
 
+    /// What it does per second; nothing if nothing was heard of it for a while, or if it does not run.
+    pub fn rates(&self, now_ns: i64) -> Rates {
+        let is_known = self.is_running() && self.silent_ns(now_ns) <= SILENT_NS;
+        if is_known { self.pace.rates } else { Rates::default() }
+    }
+
+    /// How long it still takes by its last progress, in nanoseconds; `None` if that is not known.
+    pub fn left_ns(&self, now_ns: i64) -> Option<i64> {
+        let permille = i64::from(self.pace.progress.done_permille.filter(|done| *done > 0)?);
+        let started_ns = self.started_ns()?;
+        let all_ns = (self.pace.at_ns - started_ns).max(0).saturating_mul(1000) / permille;
+        Some(started_ns.saturating_add(all_ns).saturating_sub(now_ns).max(0))
+    }
+
+    /// The report of what it had measured so far, encoded, and when it came; empty before there is one.
+    pub fn snapshot(&self) -> (&[u8], i64) {
+        (&self.snapshot.0, self.snapshot.1)
+    }
+
+    /// When its first stage was released, on the controller's clock.
+    pub fn started_ns(&self) -> Option<i64> {
+        self.stages.first().and_then(|start| start.started_ns)
+    }
+
     /// How much it has laid out so far, in bytes.
     pub fn laid_bytes(&self) -> u64 {
         self.laid_bytes
@@ -240,7 +314,8 @@ impl Remote {
         }
     }
 
-    fn is_running(&self) -> bool {
+    /// Whether it was told to run, and has not ended.
+    pub fn is_running(&self) -> bool {
         self.phase == Phase::Running
     }
 }
@@ -259,8 +334,21 @@ impl Controller {
             first_start_ns: None,
             last_end_ns: None,
             stopped_ns: None,
+            watch_ms: 0,
             is_done: false,
         }
+    }
+
+    /// A snapshot of each host is wanted this often from now on, in milliseconds; 0 is never. Of many hosts they come less
+    /// often.
+    pub fn watch(&mut self, every_ms: u64) -> Vec<ControllerAction> {
+        let least_ms = self.remotes.len() as u64 * 1000 / SNAPSHOTS_PER_S_MAX;
+        let every_ms = if every_ms == 0 { 0 } else { every_ms.max(least_ms) };
+        if std::mem::replace(&mut self.watch_ms, every_ms) == every_ms {
+            return Vec::new();
+        }
+        let running = self.remotes.iter().enumerate().filter(|(_, remote)| remote.is_running());
+        running.map(|(number, _)| ControllerAction::Send(number, Message::Watch(every_ms))).collect()
     }
 
     /// The hosts, in the order of the list.
@@ -290,7 +378,10 @@ impl Controller {
             return actions;
         }
         // Most messages let nothing begin, and all hosts would be looked at for each.
-        let is_news = !matches!(message, Message::Pong(_) | Message::Progress(_) | Message::Piece(_));
+        let is_news = !matches!(
+            message,
+            Message::Pong(_) | Message::Progress(_) | Message::Piece(_) | Message::Snapshot(_)
+        );
         match message {
             Message::Hello(hello) => self.hello(number, hello, now_ns, &mut actions),
             Message::Pong(times) => self.pong(number, times, now_ns, &mut actions),
@@ -322,7 +413,13 @@ impl Controller {
                 self.first_start_ns = self.first_start_ns.or(started_ns);
             }
             Message::Late((stage, _)) if remote.is_running() => self.late(stage, now_ns, &mut actions),
-            Message::Progress(progress) => remote.progress = progress,
+            Message::Progress(progress) => {
+                remote.progress = progress;
+                remote.pace.advance(progress, now_ns);
+            }
+            Message::Snapshot(report) if remote.is_running() && report.len() <= SNAPSHOT_BYTES_MAX => {
+                remote.snapshot = (report, now_ns);
+            }
             Message::Line(line) => actions.push(ControllerAction::Show(number, line)),
             Message::Report(report) if remote.is_running() => remote.report = report,
             Message::End(end) if remote.is_running() => self.end(number, end, now_ns, &mut actions),
@@ -678,6 +775,9 @@ impl Controller {
                 if remote.logs.is_some_and(|logs| logs > 0) {
                     remote.credit_bytes = credit_bytes;
                     actions.push(ControllerAction::Send(number, Message::Credit(credit_bytes)));
+                }
+                if self.watch_ms > 0 {
+                    actions.push(ControllerAction::Send(number, Message::Watch(self.watch_ms)));
                 }
                 actions.push(ControllerAction::Send(number, Message::Run(())));
             }

@@ -15,7 +15,7 @@ pub mod message;
 pub mod section;
 
 pub use agent::{Agent, AgentAction, AgentEvent};
-pub use controller::{Controller, ControllerAction, ControllerSettings};
+pub use controller::{Controller, ControllerAction, ControllerSettings, Rates};
 pub use frame::{FrameError, Inbox, PREFACE};
 pub use message::{
     Cleaned, Collected, End, Hello, Kept, LeftReport, Log, LogPiece, Logs, Message, Prepare, Progress, Sent,

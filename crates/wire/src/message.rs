@@ -10,7 +10,7 @@ use crate::frame;
 use crate::section::Sections;
 
 /// Both ends must have the first number in common; of the second the lower one is spoken.
-pub const PROTOCOL: (u16, u16) = (2, 1);
+pub const PROTOCOL: (u16, u16) = (2, 2);
 
 /// The second number from which on a controller takes logs.
 pub const TAKES_LOGS: u16 = 1;
@@ -303,6 +303,10 @@ messages! {
     Credit(u64) = 23;
     /// Controller: no more pieces of this log.
     EndLog(u32) = 24;
+    /// Controller: how often a snapshot is wanted from now on, in milliseconds; 0 is never.
+    Watch(u64) = 25;
+    /// Agent: the report of what was measured so far, encoded. One that is not sent yet is replaced.
+    Snapshot(Vec<u8>) = 26;
 }
 
 fn write<P: Serialize>(number: u8, payload: &P, out: &mut Vec<u8>) {
@@ -351,6 +355,8 @@ mod tests {
             })),
             Message::Piece(LogPiece { log: 3, bytes: b"0, 1".to_vec(), is_last: true }),
             Message::Credit(1 << 40),
+            Message::Watch(1000),
+            Message::Snapshot(vec![1; 70_000]),
             Message::Bye(()),
         ];
         let mut bytes = PREFACE.to_vec();

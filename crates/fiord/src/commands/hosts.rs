@@ -70,7 +70,7 @@ impl Invocation for Options {
         }
         let settings = ControllerSettings { only_facts: true, ..ControllerSettings::default() };
         let job = self.reach.job(&hosts, settings, |_| Prepare::default())?;
-        let finished = fiord_remote::run(job, &mut |_, _| {});
+        let finished = fiord_remote::run(job, &mut ());
         let table = table(&hosts, &finished);
         let is_complete = fiord_remote::controller::are_all_complete(&finished.controller);
         let page = match self.json {

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 
 use fiord_fleet::render::render;
-use fiord_fleet::{Fate, FleetReport, FleetSettings, Host, HostLogs, HostRun, Order};
+use fiord_fleet::{Fate, FleetReport, FleetSettings, Host, HostLogs, HostRun, Interval, Order};
 use fiord_options::cli::Parsed;
 use fiord_options::environment::{Environment, KeywordValues};
 use fiord_options::program::ProgramOptions;
@@ -15,7 +15,7 @@ use fiord_options::{Given, Place, Problem, ProblemKind, Setting, Spec, clients};
 use fiord_remote::keywords::{self, HostKeywords};
 use fiord_remote::launch::{self, Launcher};
 use fiord_remote::{Finished, Job, slurm};
-use fiord_report::path::shown;
+use fiord_report::path::{shown, text};
 use fiord_report::{Format, RunReport, TerseVersion};
 use fiord_session::run::repeats;
 use fiord_stats::Capped;
@@ -24,7 +24,8 @@ use fiord_sys::clock;
 use fiord_wire::controller::Remote;
 use fiord_wire::{ControllerSettings, Prepare, Sections};
 
-use crate::hosts::{Progress, grouped_problems, lines_of_fates, received, status_of};
+use super::hosts_presenter::{HostsPresenter, Shows};
+use crate::hosts::{grouped_problems, lines_of_fates, received, status_of};
 use crate::status;
 
 /// Whether these arguments name hosts, so that keywords stay as typed.
@@ -59,16 +60,13 @@ pub(super) fn add_allocation(options: &mut ProgramOptions, given: &Given<'_>) ->
 }
 
 /// Options of what this machine alone does with a run.
-const OF_ONE_MACHINE: [&Spec; 12] = [
+const OF_ONE_MACHINE: [&Spec; 9] = [
     ProgramOptions::aux_path,
     ProgramOptions::bandwidth_log,
     ProgramOptions::debug,
     ProgramOptions::idle_prof,
-    ProgramOptions::live,
     ProgramOptions::merge_blktrace_only,
-    ProgramOptions::metrics,
     ProgramOptions::repeat,
-    ProgramOptions::status_interval,
     ProgramOptions::trigger,
     ProgramOptions::trigger_file,
     ProgramOptions::trigger_timeout,
@@ -151,15 +149,15 @@ impl OnHosts<'_> {
     ///
     /// # Errors
     /// What is wrong with the list of hosts, or with how they are reached: nothing was started.
-    pub fn run(&self) -> Result<Outcome, Vec<String>> {
+    pub fn run(&self, shows: Shows<'_>) -> Result<Outcome, Vec<String>> {
         let hosts = self.hosts()?;
         let order = self.order();
         let (mut runs, mut errors, mut round) = (Vec::new(), Vec::new(), 1);
+        let mut presenter = HostsPresenter::new(&hosts, &self.title(), self.settings(), shows);
         loop {
             let job = self.job(&hosts, round).map_err(|why| vec![format!("fiord: {why}\n")])?;
-            let mut line = Progress::of(&hosts);
-            let finished = fiord_remote::run(job, &mut |controller, said| line.show(controller, said));
-            line.clear();
+            presenter.begin_round();
+            let finished = fiord_remote::run(job, &mut presenter);
             errors.extend(grouped_problems(finished.controller.remotes()));
             let of_round = hosts.iter().zip(finished.controller.remotes()).zip(&finished.logs);
             let of_round = of_round.map(|((host, remote), logs)| of(host.clone(), remote, logs));
@@ -174,7 +172,7 @@ impl OnHosts<'_> {
             let status = self.status(&finished, &runs);
             if round == order.rounds() || status != status::SUCCESS {
                 runs.iter_mut().filter(|_| order.rounds() > 1).for_each(add_repeats);
-                return Ok(self.outcome(runs, status, errors));
+                return Ok(self.outcome(runs, presenter.finish(), status, errors));
             }
             round += 1;
         }
@@ -280,21 +278,41 @@ impl OnHosts<'_> {
         if status == status::SUCCESS && lacks_logs { status::FAILED } else { status }
     }
 
-    fn outcome(&self, runs: Vec<HostRun>, status: u8, mut errors: Vec<String>) -> Outcome {
-        let options = self.options;
+    fn outcome(
+        &self,
+        runs: Vec<HostRun>,
+        intervals: Vec<Interval>,
+        status: u8,
+        mut errors: Vec<String>,
+    ) -> Outcome {
         errors.extend(lines_of_fates(runs.iter().map(|run| (&run.host, &run.fate))));
         let incomplete =
             |run: &HostRun| Some(format!("fiord: {}: {}\n", run.host.name, run.logs.sentence()?));
         errors.extend(runs.iter().filter_map(incomplete));
-        let settings = FleetSettings {
+        let fleet = FleetReport { intervals, ..FleetReport::of(runs, self.settings()) };
+        Outcome { fleet, status, errors }
+    }
+
+    fn settings(&self) -> FleetSettings {
+        let options = self.options;
+        FleetSettings {
             order: self.order(),
             shared: options.shared.0,
             allow_missing: options.allow_missing,
             group_by: options.group_by.map(|by| by.word()),
             are_clients: options.client.is_some(),
             start_within_ns: options.start_within.as_ref().map(|time| time.us.saturating_mul(1000)),
-        };
-        Outcome { fleet: FleetReport::of(runs, settings), status, errors }
+        }
+    }
+
+    /// The jobs, for the view: `randread`, or `first and 3 more`.
+    fn title(&self) -> String {
+        let sections = &self.parsed.sections;
+        match (sections.first(), sections.len()) {
+            (None, _) => String::new(),
+            (Some(only), 1) => text(&only.name),
+            (Some(first), count) => format!("{} and {} more", text(&first.name), count - 1),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod debug;
 mod help;
 mod hosts;
 mod hosts_gate;
+mod hosts_presenter;
 mod inflate;
 mod memcpytest;
 mod presenter;

@@ -32,7 +32,7 @@ use fiord_worker::DebugLog;
 
 use super::bandwidth::{BandwidthLog, NAMES as BANDWIDTH_LOGS};
 use super::presenter::{LiveLineOptions, Round, RunPresenter, remark_all};
-use super::{clocktest, crctest, debug, help, hosts, hosts_gate, inflate, memcpytest, server, settings};
+use super::{clocktest, crctest, debug, help, hosts, hosts_gate, hosts_presenter, inflate, memcpytest, server, settings};
 use crate::arguments::CommandError;
 use crate::config;
 use crate::gate;
@@ -508,13 +508,25 @@ impl Session {
             Ok(output) => output,
             Err(why) => return finished(Err(why)),
         };
+        // The keyboard of a caller of fio is left alone, unless the view is asked for.
+        let has_line = self.own.is_some() && self.options.eta != EtaWhen::Never;
+        let live = match LiveMode::of(self.options.live.0, has_line) {
+            Ok(live) => live,
+            Err(why) => return finished(Err(format!("fiord: {why}\n"))),
+        };
+        let shown = settings::shown(&self.options, &self.given(), live);
+        let mut metrics = match self.metrics_exporter() {
+            Ok(metrics) => metrics,
+            Err(why) => return finished(Err(why)),
+        };
+        let shows = hosts_presenter::Shows { options: &shown, output: &mut output, metrics: metrics.as_mut() };
         let on_hosts = hosts::OnHosts {
             parsed: &self.parsed,
             options: &self.options,
             global_options: self.global_options(),
             environment: config::with_lists(hosts::environment(environment::of(&self.machine))),
         };
-        let hosts::Outcome { fleet, mut status, errors } = match on_hosts.run() {
+        let hosts::Outcome { fleet, mut status, mut errors } = match on_hosts.run(shows) {
             Ok(outcome) => outcome,
             Err(lines) => {
                 lines.iter().for_each(|line| say(line));
@@ -524,7 +536,11 @@ impl Session {
         if status == status::SUCCESS && self.options.trust == Trust::Strict && any_void(&fleet.findings) {
             status = status::VOID;
         }
-        let shown = settings::shown(&self.options, &self.given(), LiveMode::Never);
+        let unsent = metrics.map_or_else(Vec::new, |metrics| hosts_presenter::finish_metrics(metrics, &fleet));
+        if !unsent.is_empty() && status == status::SUCCESS {
+            status = status::FAILED;
+        }
+        errors.extend(unsent);
         if fleet.hosts.iter().any(|run| run.report.is_some()) {
             output.write(&fiord_fleet::render::render(&fleet, &shown.formats, shown.terse));
         }

@@ -8,23 +8,24 @@ use fiord_host::{DeviceUse, DiskWatch, HostMeter, HostReading};
 use fiord_live::{Cpu, DeviceRow, DirectionRow, JobRow, Model};
 use fiord_plan::FileKind;
 use fiord_stats::job::DIRECTIONS;
-use fiord_stats::{Capped, DirectionStats, Histogram, Latency, Moments, syncs_each_write};
+use fiord_stats::{Capped, DirectionStats, Histogram, JobStats, Latency, Moments, syncs_each_write};
+use fiord_wire::Rates;
 use fiord_worker::{Counters, State, View, WorkerReport};
 
 /// The readings, and the figures made of them.
 #[derive(Default)]
-pub(super) struct Figures {
+pub(crate) struct Figures {
     /// Whether what is read first counts from zero.
     from_zero: bool,
     /// When the workers' counters were read, in nanoseconds of the run, and what they were.
     counted: Option<(u64, Vec<Counters>)>,
-    /// The latencies of each worker in each direction and of its syncs, as published last.
-    latencies: Option<Vec<[Latency; 4]>>,
+    /// The latencies of each worker or host in each direction and of its syncs, as known last.
+    latencies: Vec<Option<[Latency; 4]>>,
     disks: Option<DiskWatch>,
     devices: Option<Vec<DeviceUse>>,
     meter: Option<HostMeter>,
     host: Option<HostReading>,
-    /// The 99th percentile of each job.
+    /// The 99th percentile of each job or host.
     p99s_ns: Vec<Option<u64>>,
     /// Mean and percentiles of each direction.
     of_directions: [(Option<u64>, Option<[u64; 4]>); 3],
@@ -52,7 +53,7 @@ impl Figures {
         if let Some((then_ns, then)) = before.filter(|(_, then)| then.len() == now.len()) {
             let seconds = view.elapsed_ns.saturating_sub(then_ns).max(1) as f64 / 1e9;
             let rates: Vec<Rates> =
-                now.iter().zip(&then).map(|(now, then)| Rates::between(now, then, seconds)).collect();
+                now.iter().zip(&then).map(|(now, then)| rates_between(now, then, seconds)).collect();
             self.set_jobs(view, &rates);
             self.set_directions(&rates);
         }
@@ -63,7 +64,7 @@ impl Figures {
     fn set_jobs(&mut self, view: &View<'_>, rates: &[Rates]) {
         let rows = view.workers.iter().zip(rates).enumerate().map(|(number, (worker, rates))| JobRow {
             name: fiord_report::path::text(&worker.job.name),
-            state: word(worker.state),
+            state: word(worker.state).into(),
             iops: rates.iops.iter().sum(),
             bytes_per_s: rates.bytes_per_s.iter().sum(),
             p99_ns: self.p99s_ns.get(number).copied().flatten(),
@@ -86,23 +87,32 @@ impl Figures {
 
     /// Takes the statistics that the workers published, and adds what is new in them to the map.
     pub(super) fn statistics(&mut self, reports: &[WorkerReport]) {
-        let shown = |report: &WorkerReport| {
-            let [reads, writes, trims] = report.stats.directions.each_ref().map(shown_latency);
-            [reads, writes, trims, report.stats.sync.latency.clone()]
-        };
-        let now: Vec<[Latency; 4]> = reports.iter().map(shown).collect();
-        let before = self.latencies.replace(now.clone());
-        let before = before.or_else(|| self.from_zero.then(|| vec![Default::default(); now.len()]));
-        let Some(then) = before.filter(|then| then.len() == now.len()) else { return };
+        self.set_latencies(reports.iter().map(|report| Some(latencies_of([&*report.stats]))).collect());
+    }
+
+    /// Takes the latencies so far of all workers or hosts; `None` of one that has told none.
+    pub(crate) fn set_latencies(&mut self, now: Vec<Option<[Latency; 4]>>) {
+        let mut then = std::mem::replace(&mut self.latencies, now);
+        then.resize(self.latencies.len(), None);
         let mut directions: [Latency; 3] = Default::default();
+        let mut is_first = true;
         self.p99s_ns.clear();
-        for (now, then) in now.iter().zip(&then) {
+        for (now, then) in self.latencies.iter().zip(then) {
+            let then = then.or_else(|| self.from_zero.then(Default::default));
+            let Some((now, then)) = now.as_ref().zip(then.as_ref()) else {
+                self.p99s_ns.push(None);
+                continue;
+            };
+            is_first = false;
             let mut job = Histogram::default();
             for (all, new) in directions.iter_mut().zip(new_latencies(now, then)) {
                 job.merge(&new.histogram);
                 all.merge(&new);
             }
             self.p99s_ns.push((job.count() > 0).then(|| job.percentiles(&[99.0], 0, u64::MAX)[0]));
+        }
+        if is_first {
+            return;
         }
         let mut all = Histogram::default();
         for (direction, new) in directions.iter().enumerate() {
@@ -114,6 +124,17 @@ impl Figures {
             all.merge(&new.histogram);
         }
         self.model.heat.add(&all);
+    }
+
+    /// Takes what hosts do per second, in all and each.
+    pub(crate) fn read_hosts(&mut self, all: &Rates, rows: Vec<(usize, JobRow)>) {
+        self.set_directions(std::slice::from_ref(all));
+        let with_p99 = |(number, row): (usize, JobRow)| {
+            let p99_ns = self.p99s_ns.get(number).copied().flatten();
+            JobRow { p99_ns, ..row }
+        };
+        self.model.jobs = rows.into_iter().map(with_p99).collect();
+        self.model.are_hosts = true;
     }
 
     fn read_devices(&mut self, view: &View<'_>) {
@@ -137,18 +158,21 @@ impl Figures {
 }
 
 /// What one worker did per second, by direction.
-struct Rates {
-    iops: [f64; 3],
-    bytes_per_s: [f64; 3],
+fn rates_between(now: &Counters, then: &Counters, seconds: f64) -> Rates {
+    let rate = |now: &[u64; 3], then: &[u64; 3]| {
+        [0, 1, 2].map(|index: usize| now[index].saturating_sub(then[index]) as f64 / seconds)
+    };
+    Rates { iops: rate(&now.ios, &then.ios), bytes_per_s: rate(&now.bytes, &then.bytes) }
 }
 
-impl Rates {
-    fn between(now: &Counters, then: &Counters, seconds: f64) -> Rates {
-        let rate = |now: &[u64; 3], then: &[u64; 3]| {
-            [0, 1, 2].map(|index: usize| now[index].saturating_sub(then[index]) as f64 / seconds)
-        };
-        Rates { iops: rate(&now.ios, &then.ios), bytes_per_s: rate(&now.bytes, &then.bytes) }
+/// The latencies of these jobs as one, in each direction and of syncs.
+pub(crate) fn latencies_of<'s>(jobs: impl IntoIterator<Item = &'s JobStats>) -> [Latency; 4] {
+    let mut all: [Latency; 4] = Default::default();
+    for stats in jobs {
+        let [reads, writes, trims] = stats.directions.each_ref().map(shown_latency);
+        all.iter_mut().zip([reads, writes, trims, stats.sync.latency.clone()]).for_each(|(all, of)| all.merge(&of));
     }
+    all
 }
 
 /// The latency whose percentiles the report of the job has: that of completion, as in fio, unless only the total one has.

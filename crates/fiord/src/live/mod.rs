@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use fiord_live::{Model, draw};
 use fiord_report::Finding;
 use fiord_session::event::Intervals;
+use fiord_stats::Latency;
 use fiord_sys::tty;
 use fiord_worker::{View, WorkerReport};
 
-use self::figures::Figures;
+pub(crate) use self::figures::{Figures, latencies_of};
 pub(crate) use self::screen::Screen;
 use crate::layout::{is_dumb, may_use_colours};
 use crate::output::remark;
@@ -115,6 +116,15 @@ impl Live {
 
     /// Acts on keys and draws a frame if one is due. Returns whether the view is shown.
     pub(crate) fn look(&mut self, view: &View<'_>, title: impl FnOnce() -> String) -> bool {
+        self.show(|figures| figures.read(view), || (title(), progress(view)))
+    }
+
+    /// The same of anything: what reads its figures, and its title and progress.
+    pub(crate) fn show(
+        &mut self,
+        read: impl FnOnce(&mut Figures),
+        heading: impl FnOnce() -> (String, String),
+    ) -> bool {
         for key in if self.is_wanted() { tty::typed() } else { Vec::new() } {
             match key {
                 b'l' if !self.is_shown() => self.open(),
@@ -128,13 +138,14 @@ impl Live {
         let is_due = self.drawn.is_none_or(|drawn| drawn.elapsed() + KEYS_EVERY / 2 >= EVERY);
         let is_resized = self.screen.as_ref().is_some_and(Screen::is_resized);
         if is_due {
-            self.figures.read(view);
+            read(&mut self.figures);
             self.drawn = Some(Instant::now());
         }
         if is_due || is_resized {
+            let (title, progress) = heading();
             let model = Model {
-                title: title(),
-                progress: progress(view),
+                title,
+                progress,
                 findings: self.findings.iter().map(shown).collect(),
                 is_coloured: may_use_colours(),
                 ..self.figures.model()
@@ -149,6 +160,11 @@ impl Live {
     /// The statistics of all workers, about once a second.
     pub(crate) fn statistics(&mut self, reports: &[WorkerReport]) {
         self.figures.statistics(reports);
+    }
+
+    /// Takes the latencies so far of hosts.
+    pub(crate) fn latencies(&mut self, of_hosts: Vec<Option<[Latency; 4]>>) {
+        self.figures.set_latencies(of_hosts);
     }
 
     /// The findings so far.
@@ -204,10 +220,15 @@ fn shown(finding: &Finding) -> (fiord_report::Severity, String) {
 
 /// `12 s, 18 s left`.
 fn progress(view: &View<'_>) -> String {
+    passed(view.elapsed_ns as f64 / 1e9, view.left_s())
+}
+
+/// So many seconds have passed, and so many are left.
+pub(crate) fn passed(elapsed_s: f64, left_s: Option<f64>) -> String {
     let words =
         |seconds: f64| Duration::try_from_secs_f64(seconds).map_or(String::new(), crate::layout::duration);
-    let elapsed = words(view.elapsed_ns as f64 / 1e9);
-    match view.left_s() {
+    let elapsed = words(elapsed_s);
+    match left_s {
         Some(left_s) => format!("{elapsed}, {} left", words(left_s)),
         None => elapsed,
     }

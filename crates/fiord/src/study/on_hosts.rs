@@ -51,8 +51,8 @@ pub(super) fn carry_out(name: &str, list: &OsStr, options: &Options) -> Result<E
     let tag = options.tag.as_deref();
     let begin = || StudyKeeper::begin(name, &purpose, None, "", &machine, tag);
     let keeper = if options.no_history { None } else { begin() };
-    let mut progress = Progress::of(&hosts);
-    let finished = fiord_remote::run(job, &mut |controller, said| progress.show(controller, said));
+    let mut progress = Progress::of(&hosts, true);
+    let finished = fiord_remote::run(job, &mut progress);
     progress.clear();
     let found = Found::of(name, hosts, &finished);
     grouped_problems(finished.controller.remotes()).iter().for_each(|line| say(line));

@@ -10,6 +10,8 @@ use fiord_stats::job::DIRECTIONS;
 
 use super::all_clients::all_clients;
 use super::table::{COLUMNS, row, table};
+use crate::interval::{Interval, Part};
+use crate::member::Member;
 use crate::model::{FleetReport, Group, Starts};
 use crate::outliers::Outlier;
 use crate::run::{HostFacts, HostLogs, HostRun};
@@ -93,6 +95,9 @@ fn own(json: &mut Writer, fleet: &FleetReport) {
     }
     clocks(json, fleet);
     json.list("totals", |json| totals(json, fleet));
+    if !fleet.intervals.is_empty() {
+        json.list("intervals", |json| fleet.intervals.iter().for_each(|each| interval(json, each)));
+    }
     json.list("outliers", |json| fleet.outliers.iter().for_each(|each| outlier(json, fleet, each)));
 }
 
@@ -110,10 +115,35 @@ fn of_group(json: &mut Writer, group: &Group) {
     json.item(|json| {
         json.string("value", &group.value);
         json.integer("hosts", group.hosts);
-        let row = row(String::new(), Cell::None, Some(&group.figures), "");
-        // Without its name, start and fate, which are those of a host.
-        let figures = COLUMNS.iter().zip(&row).filter(|(_, cell)| cell.figure().is_some());
-        figures.for_each(|(column, cell)| cell.write(json, column.key));
+        figures(json, &group.figures);
+    });
+}
+
+/// The figures of a host, without its name, start and fate.
+fn figures(json: &mut Writer, figures: &Member) {
+    let row = row(String::new(), Cell::None, Some(figures), "");
+    let figures = COLUMNS.iter().zip(&row).filter(|(_, cell)| cell.figure().is_some());
+    figures.for_each(|(column, cell)| cell.write(json, column.key));
+}
+
+fn interval(json: &mut Writer, interval: &Interval) {
+    let part = |json: &mut Writer, part: &Part| {
+        json.integer("runtime_ms", part.runtime_ms);
+        json.integer("ios", part.ios);
+        json.integer("bytes", part.bytes);
+        figures(json, &part.figures);
+    };
+    json.item(|json| {
+        json.integer("at_ms", interval.at_ms);
+        json.object("all", |json| part(json, &interval.all));
+        json.list("hosts", |json| {
+            for (name, of) in &interval.hosts {
+                json.item(|json| {
+                    json.string("host", name);
+                    part(json, of);
+                });
+            }
+        });
     });
 }
 

@@ -76,7 +76,8 @@ struct Coordinator<'w> {
     trigger_warning: Option<String>,
     next_look_ns: u64,
     next_sample_ns: u64,
-    next_snapshot_ns: u64,
+    /// When the last snapshot was due, or the run began.
+    last_snapshot_ns: u64,
     /// For the statistics and the progress that the watcher wants.
     statistics: PeriodicRequest,
     progress: PeriodicRequest,
@@ -131,7 +132,7 @@ impl<'w> Coordinator<'w> {
         Coordinator {
             next_look_ns: after(watcher.look_every()),
             next_sample_ns: after(watcher.sample_every()),
-            next_snapshot_ns: after(watcher.snapshot_every()),
+            last_snapshot_ns: shared.started_ns,
             statistics: PeriodicRequest::new(request::SNAPSHOT, u64::MAX),
             progress: PeriodicRequest::new(progress_of(count), after(watcher.progress_every())),
             samplers: vec![Sampler::default(); count],
@@ -292,7 +293,12 @@ impl<'w> Coordinator<'w> {
         }
         self.hold(number, |gate| gate == Gate::Open);
         shared.release_stage();
-        self.watcher.released(number, clock::monotonic_ns());
+        let released_ns = clock::monotonic_ns();
+        if number == 0 {
+            // Snapshots of many hosts that start at one time come at one time.
+            self.last_snapshot_ns = released_ns;
+        }
+        self.watcher.released(number, released_ns);
         self.watch(stage, RunState::have_all_ended);
         if shared.is_memory_map_held() {
             return;
@@ -486,7 +492,7 @@ impl<'w> Coordinator<'w> {
         let aggregate_ns = self.aggregate.as_ref().map_or(u64::MAX, Group::due_ns);
         let rules_ns = self.groups.iter().map(Group::due_ns).min().unwrap_or(u64::MAX);
         let watcher_ns =
-            self.next_look_ns.min(self.next_sample_ns).min(self.next_snapshot_ns).min(aggregate_ns);
+            self.next_look_ns.min(self.next_sample_ns).min(self.next_snapshot_ns()).min(aggregate_ns);
         let watcher_ns = watcher_ns.min(self.statistics.due_ns(now_ns)).min(self.progress.due_ns(now_ns));
         tick_ns.min(next_sample_ns.max(now_ns)).min(deadline_ns).min(watcher_ns).min(rules_ns)
     }
@@ -564,16 +570,22 @@ impl<'w> Coordinator<'w> {
 
     /// Passes the watcher a snapshot of all workers, when one is due or SIGUSR1 requested it.
     fn publish_snapshots(&mut self, now_ns: u64) {
-        let is_due = now_ns >= self.next_snapshot_ns;
+        let is_due = now_ns >= self.next_snapshot_ns();
         let is_requested = signal::take_status_request();
         if is_requested || is_due {
             let reports = self.snapshot();
             let left_s = progress::look(&self.shared).left_s();
             self.watcher.snapshot(reports, Moment { elapsed_ms: self.elapsed_ms(), left_s, is_requested });
         }
-        if is_due && let Some(period) = self.watcher.snapshot_every() {
-            self.next_snapshot_ns = now_ns.saturating_add(u64::capped(period.as_nanos()));
+        if is_due {
+            self.last_snapshot_ns = now_ns;
         }
+    }
+
+    /// When a snapshot is due: whoever is told may want them only from some time on.
+    fn next_snapshot_ns(&self) -> u64 {
+        let after = |period: Duration| self.last_snapshot_ns.saturating_add(u64::capped(period.as_nanos()));
+        self.watcher.snapshot_every().map_or(u64::MAX, after)
     }
 
     /// The statistics of all workers so far.

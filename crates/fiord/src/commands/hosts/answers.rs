@@ -22,7 +22,7 @@ pub(super) fn ask<T: Sent>(
 ) -> Result<(Vec<Answer<T>>, Option<u8>), CommandError> {
     let settings = ControllerSettings { allow_missing: hosts.len(), ..ControllerSettings::default() };
     let job = reach.job(hosts, settings, |host| leftovers::request(&host.name, task))?;
-    let finished = fiord_remote::run(job, &mut |_, _| {});
+    let finished = fiord_remote::run(job, &mut ());
     let answer = |remote| {
         let (fate, answer) = received(remote, T::decode);
         answer.ok_or_else(|| fate.cause().unwrap_or("it was stopped").trim_end().to_string())
