@@ -94,6 +94,8 @@ pub(crate) struct Standing {
     pub left_s: Option<f64>,
     /// Each host by its number, those that are silent or have failed first, then the slowest.
     pub rows: Vec<(usize, JobRow)>,
+    /// How many of them are silent or have failed.
+    pub troubled: usize,
 }
 
 impl Standing {
@@ -126,6 +128,7 @@ impl Standing {
         ranked.sort_by(|(one, _, slow), (other, _, fast)| {
             one.cmp(other).then(slow.iops.total_cmp(&fast.iops))
         });
+        standing.troubled = ranked.iter().filter(|(rank, ..)| *rank == 0).count();
         standing.elapsed_s = elapsed_ns as f64 / 1e9;
         standing.left_s = left_ns.map(|left_ns| left_ns as f64 / 1e9);
         standing.rows = ranked.into_iter().map(|(_, number, row)| (number, row)).collect();
@@ -150,7 +153,7 @@ impl Standing {
 fn state(remote: &Remote, now_ns: i64) -> (u8, Cow<'static, str>) {
     let silent_ns = remote.silent_ns(now_ns);
     match remote.fate() {
-        Some(Fate::Complete) => (3, "complete".into()),
+        Some(fate @ (Fate::Complete | Fate::Stopped)) => (3, fate.word().into()),
         Some(fate) => (0, fate.word().into()),
         None if remote.hello().is_some() && silent_ns > SILENT_NS => {
             (0, format!("silent {}s", silent_ns / 1_000_000_000).into())
@@ -203,7 +206,7 @@ impl Onlooker for Progress<'_> {
     }
 }
 
-/// `3 hosts: 3 running [45.0%][r=10.0MiB/s][r=2560 IOPS][eta 00m:05s] c silent 6s, slowest b 560 IOPS`.
+/// `3 hosts: 3 running, c silent 6s [45.0%][r=10.0MiB/s][r=2560 IOPS][eta 00m:05s] slowest b 560 IOPS`.
 fn progress(controller: &Controller, hosts: &[Host]) -> String {
     let remotes = controller.remotes();
     let mut doing: BTreeMap<&'static str, usize> = BTreeMap::new();
@@ -214,29 +217,52 @@ fn progress(controller: &Controller, hosts: &[Host]) -> String {
     if laid_bytes > 0 && !is_running {
         parts.push(format!("{} MiB laid out", laid_bytes >> 20));
     }
+    let standing = Standing::of(controller, hosts, i64::capped(clock::monotonic_ns()));
+    let (troubled, slowest) = named(&standing);
+    // First what has to be seen: the line may be cut.
+    parts.extend(troubled);
     let mut text = format!("{}: {}", counted(hosts.len()), parts.join(", "));
     if is_running {
-        let standing = Standing::of(controller, hosts, i64::capped(clock::monotonic_ns()));
-        let named = named(&standing);
-        text += &format!(" {} {named}", live::done(&standing.live(), &Units::default()));
+        text += &format!(" {} {}", live::done(&standing.live(), &Units::default()), slowest.unwrap_or_default());
     }
     columns::cut(text.trim_end(), 200).to_string()
 }
 
-/// The hosts that are silent or failed, a few of them, and the slowest of several that run.
-fn named(standing: &Standing) -> String {
-    const NAMED_MAX: usize = 3;
-    let (quiet, running): (Vec<&JobRow>, Vec<&JobRow>) =
-        standing.rows.iter().map(|(_, row)| row).partition(|row| row.state != "running");
-    let quiet = quiet.into_iter().filter(|row| row.iops == 0.0 && is_trouble(&row.state));
-    let mut named: Vec<String> =
-        quiet.take(NAMED_MAX).map(|row| format!("{} {}", row.name, row.state)).collect();
-    if let [slowest, _, ..] = running[..] {
-        named.push(format!("slowest {} {:.0} IOPS", slowest.name, slowest.iops));
-    }
-    named.join(", ")
+/// The hosts that are silent or have failed, a few of them, and the slowest of several that run.
+fn named(standing: &Standing) -> (Vec<String>, Option<String>) {
+    const NAMED_MAX: usize = 2;
+    let (rows, troubled) = (&standing.rows, standing.troubled);
+    let named = rows[..troubled.min(NAMED_MAX)].iter().map(|(_, row)| format!("{} {}", row.name, row.state));
+    let more = (troubled > NAMED_MAX).then(|| format!("{} more", troubled - NAMED_MAX));
+    let mut running = rows[troubled..].iter().map(|(_, row)| row).filter(|row| row.state == "running");
+    let slowest = running.next().filter(|_| running.next().is_some());
+    let slowest = slowest.map(|row| format!("slowest {} {:.0} IOPS", row.name, row.iops));
+    (named.chain(more).collect(), slowest)
 }
 
-fn is_trouble(state: &str) -> bool {
-    state.starts_with("silent") || ["failed", "lost", "missing"].contains(&state)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_in_trouble_are_named_and_the_slowest_of_several() {
+        let row = |name: &str, state: &'static str, iops: f64| {
+            (0, JobRow { name: name.to_string(), state: state.into(), iops, ..JobRow::default() })
+        };
+        let of = |rows: &[(usize, JobRow)], troubled| {
+            let (named, slowest) = named(&Standing { rows: rows.to_vec(), troubled, ..Standing::default() });
+            (named.join(", "), slowest)
+        };
+        let rows = [
+            row("d", "silent 6s", 0.0),
+            row("a", "lost", 0.0),
+            row("e", "lost", 0.0),
+            row("c", "running", 560.4),
+            row("b", "running", 2000.0),
+        ];
+        let slowest = Some("slowest c 560 IOPS".to_string());
+        assert_eq!(of(&rows, 3), ("d silent 6s, a lost, 1 more".to_string(), slowest.clone()));
+        assert_eq!(of(&rows[3..], 0), (String::new(), slowest));
+        assert_eq!(of(&rows[4..], 0), (String::new(), None), "one is not slower than others");
+    }
 }

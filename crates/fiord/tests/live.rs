@@ -255,3 +255,26 @@ fn watching_into_a_file_has_no_view() {
     assert!(dir.text("out.json").contains("\"verdict\""));
     terminal.assert_restored();
 }
+
+#[test]
+fn hosts_are_shown_by_the_same_line_and_view() {
+    need!(helper("tmux", &["-V"]));
+    let dir = Dir::new();
+    let terminal = Terminal::open(&dir);
+    let job = "--no-history --name=job --ioengine=null --rw=randread --size=1g --time_based --runtime=300 --rate_iops=2000";
+    terminal.fiord(&format!("{job} '--via={{agent}}' --hosts=db1,db2"));
+    terminal.until_shows("2 hosts: 2 running [");
+    terminal.until_shows("IOPS][eta 04m:");
+    terminal.keys("l");
+    let screen = terminal.until_shows("HOST, SLOWEST FIRST");
+    assert!(screen.contains("fiord job on 2 hosts"), "{screen}");
+    terminal.until_shows("\ndb2 ");
+    terminal.until_shows("\nread ");
+    terminal.keys("q");
+    terminal.until_shows("2 hosts: 2 running [");
+    terminal.keys("C-c");
+    terminal.until_shows("exit=130");
+    let all = terminal.all();
+    assert!(all.contains("All clients") && !all.contains("LATENCY, 1 s"), "{all}");
+    terminal.assert_restored();
+}

@@ -8,6 +8,7 @@ use crate::interval::Interval;
 use crate::member::Member;
 use crate::order::Order;
 use crate::outliers::Outlier;
+use crate::over_time::OverTime;
 use crate::run::HostRun;
 use crate::window::CommonWindow;
 
@@ -70,6 +71,8 @@ pub struct FleetReport {
     pub groups: Vec<Group>,
     /// The time in which all ran; `None` if they did not run together, or did not tell when.
     pub window: Option<CommonWindow>,
+    /// What each did over time; `None` if they did not run together, or did not tell.
+    pub over_time: Option<OverTime>,
     /// How they started; `None` if they did not start together, or did not tell.
     pub starts: Option<Starts>,
     /// The figures of each round, of each host (all its jobs as one) and then of its jobs; empty if there was one.

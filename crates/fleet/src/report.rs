@@ -11,6 +11,7 @@ use crate::member::Member;
 use crate::model::{ALL_CLIENTS, FleetReport, FleetSettings, Group, Starts};
 use crate::order::Order;
 use crate::outliers::{self, Measure, Outlier};
+use crate::over_time::OverTime;
 use crate::run::{HostRun, StageStart};
 use crate::start;
 use crate::window::{CommonWindow, Series};
@@ -33,16 +34,18 @@ impl FleetReport {
             far.into_iter().filter(is_so).collect::<Vec<_>>()
         };
         let outliers: Vec<Outlier> = [Measure::Iops, Measure::P99].into_iter().flat_map(far).collect();
-        let (window, starts) = match settings.order {
+        let (window, over_time, starts) = match settings.order {
             Order::Together => {
                 // A sum over those alone that told when would not be one over all.
                 let series: Option<Vec<Series>> = counted().map(Series::of).collect();
                 let window = series.as_deref().and_then(CommonWindow::of);
+                let over_time =
+                    series.as_deref().and_then(|series| OverTime::of(&counted().collect::<Vec<_>>(), series));
                 let run_ns = window.as_ref().map_or(0, |window| window.shortest_run_ns);
                 let accepted_ns = settings.start_within_ns.unwrap_or(start::accepted_skew_ns(run_ns));
-                (window, Starts::of(counted(), accepted_ns))
+                (window, over_time, Starts::of(counted(), accepted_ns))
             }
-            Order::Alone | Order::Interleaved => (None, None),
+            Order::Alone | Order::Interleaved => (None, None, None),
         };
         let groups = groups(counted(), settings.group_by);
         let (findings, repeats) = (Vec::new(), counted().flat_map(repeats).collect());
@@ -53,6 +56,7 @@ impl FleetReport {
             all,
             groups,
             window,
+            over_time,
             starts,
             repeats,
             intervals: Vec::new(),

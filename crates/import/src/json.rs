@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use crate::clients;
 use crate::model::{
-    CpuFigures, DirectionFigures, DirectionName, DiskFigures, EnergyFigures, ErrorFigures, JobFigures,
-    LatencyBucket, LatencyFigures, LatencyTargetFigures, Percentile, RepeatedFigures, Report, ReportFormat,
-    ReportedFinding, SampleMoments, SteadyFigures, SyncFigures, WindowFigures,
+    CpuFigures, DirectionFigures, DirectionName, DiskFigures, EnergyFigures, ErrorFigures, HostOverTime, JobFigures,
+    LatencyBucket, LatencyFigures, LatencyTargetFigures, Percentile, RepeatedFigures, Report,
+    ReportFormat, ReportedFinding, SampleMoments, SteadyFigures, SyncFigures, WindowFigures,
 };
 use crate::place::{ReadError, place_of};
 use fields::{Fields, PathStep, WrongType};
@@ -129,6 +129,11 @@ fn head(root: &Fields<'_>) -> Result<Report, WrongType> {
     if let Some(fields) = root.object("windows")? {
         report.windows = windows(&fields)?;
     }
+    if let Some(fleet) = root.object("fleet")?
+        && let Some(fields) = fleet.object("over_time")?
+    {
+        report.hosts_over_time = hosts_over_time(&fields)?;
+    }
     for fields in root.list("repeats")?.unwrap_or_default() {
         report.repeats.push(RepeatedFigures {
             of: fields.text("of")?.unwrap_or_default(),
@@ -148,6 +153,15 @@ fn head(root: &Fields<'_>) -> Result<Report, WrongType> {
         });
     }
     Ok(report)
+}
+
+fn hosts_over_time(fields: &Fields<'_>) -> Result<Vec<HostOverTime>, WrongType> {
+    let window_s = fields.float("window_ns")?.unwrap_or(0.0) / 1e9;
+    let of = |fields: Fields<'_>| {
+        let host = fields.text("host")?.unwrap_or_default();
+        Ok(HostOverTime { host, window_s, iops: fields.floats("iops")? })
+    };
+    fields.list("hosts")?.unwrap_or_default().into_iter().map(of).collect()
 }
 
 /// The directions that were active.

@@ -62,6 +62,8 @@ pub struct Report {
     pub others: Vec<u32>,
     /// What all jobs together did over time, by direction. Only fiord's JSON has it.
     pub windows: Vec<WindowFigures>,
+    /// What each host did over time. Only fiord's JSON has it.
+    pub hosts_over_time: Vec<HostOverTime>,
     /// The figures of repeated runs, of which the report shows the last. Only fiord's JSON has them.
     pub repeats: Vec<RepeatedFigures>,
     /// What each source of energy measured during the run. Only fiord's JSON has it.
@@ -96,6 +98,17 @@ pub struct WindowFigures {
     pub iops: Vec<f64>,
     /// Bytes per second in each.
     pub bandwidth: Vec<f64>,
+}
+
+/// What one of several hosts did in windows of equal length that follow each other, from the first start of all on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostOverTime {
+    /// Its name.
+    pub host: String,
+    /// The length of a window, in seconds.
+    pub window_s: f64,
+    /// I/Os per second in each.
+    pub iops: Vec<f64>,
 }
 
 /// One figure of one job in one direction in repeated runs.
@@ -244,6 +257,7 @@ impl Report {
             hosts,
             all_hosts: None,
             windows: Vec::new(),
+            hosts_over_time: Vec::new(),
             repeats,
             energy: Vec::new(),
             ..self

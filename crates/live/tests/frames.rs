@@ -70,6 +70,7 @@ fn model() -> Model {
             own: 31.0,
         }),
         findings: vec![(Severity::Caution, "caution busy-device: another process uses nvme0n1".to_string())],
+        are_hosts: false,
         is_coloured: false,
     }
 }
@@ -111,6 +112,22 @@ fn a_terminal_of_24_lines() {
     let (lines, is_coloured) = lines(&model(), 80, 24);
     assert_shows("80x24", &lines);
     assert!(!is_coloured, "without colours the shades are characters");
+}
+
+#[test]
+fn hosts_stand_where_jobs_do() {
+    let row = |name: &str, state: &'static str, iops| JobRow {
+        name: name.to_string(),
+        state: state.into(),
+        iops,
+        p99_ns: Some(383_000),
+        done: Some(0.4),
+        ..JobRow::default()
+    };
+    let jobs = vec![row("db7", "silent 12s", 0.0), row("db3", "running", 800.0), row("db1", "running", 9_000.0)];
+    let title = "fiord oltp on 3 hosts".to_string();
+    let hosts = Model { title, jobs, are_hosts: true, devices: Vec::new(), cpu: None, ..model() };
+    assert_shows("hosts-80x24", &lines(&hosts, 80, 24).0);
 }
 
 #[test]

@@ -329,6 +329,24 @@ mod tests {
     }
 
     #[test]
+    fn hosts_have_a_label_and_their_sum_has_none() {
+        let report = |iops: u64| {
+            let mut job = JobReport { name: "j".to_string(), ..JobReport::default() };
+            job.stats.directions[0].ios = iops;
+            RunReport { jobs: vec![job], ..RunReport::default() }
+        };
+        let (one, other, all) = (report(3), report(4), report(7));
+        let families = of_hosts([("a", &one), ("b", &other)], all.jobs.first());
+        let ios = families.iter().find(|family| family.name == "fiord_ios_total").unwrap();
+        let host = |sample: &Sample| sample.labels.iter().find(|(name, _)| *name == "host").map(|(_, host)| host.clone());
+        let told: Vec<_> = ios.samples.iter().map(|sample| (host(sample), sample.value.clone())).collect();
+        let of = |host: Option<&str>, ios| (host.map(str::to_string), super::Value::Number(ios));
+        assert_eq!(told, [of(None, 7.0), of(Some("a"), 3.0), of(Some("b"), 4.0)]);
+        let names: BTreeSet<&str> = families.iter().map(|family| family.name).collect();
+        assert_eq!(names.len(), families.len(), "a name has one family");
+    }
+
+    #[test]
     fn the_dashboard_and_its_page_show_every_family_and_no_other() {
         let empty = RunReport::default();
         let of_watch = of_requests(&Observation::default());

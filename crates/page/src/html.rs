@@ -12,6 +12,7 @@ use crate::chart::{BIG, Chart, Frame, LINES_MAX, NARROW, WIDE};
 use crate::environment;
 use crate::figures::{self, Figure};
 use crate::heat::{HeatMap, SHADES};
+use crate::hosts::HostsMap;
 use crate::panels;
 use crate::percentiles::{self, PercentileChart};
 use crate::run_view::{RunView, letter, prefix};
@@ -44,8 +45,10 @@ pub(crate) fn render(runs: &[RunView]) -> Result<String, String> {
     let template = environment.get_template("page.html").map_err(|why| why.to_string())?;
     let curves = percentiles::curves(runs);
     let percentiles = percentiles::chart(&curves);
-    let heat: Vec<Value> =
-        runs.iter().enumerate().filter_map(|(number, run)| heat_map(runs, number, run)).collect();
+    let numbered = || runs.iter().enumerate();
+    let of_hosts = numbered().filter_map(|(number, run)| hosts_map(runs, number, run));
+    let latencies = numbered().filter_map(|(number, run)| heat_map(runs, number, run));
+    let heat: Vec<Value> = of_hosts.chain(latencies).collect();
     let charts = panels::all(runs);
     let stalls: Vec<Value> = runs.iter().enumerate().map(|(number, run)| stalls(runs, number, run)).collect();
     let values = context! {
@@ -235,6 +238,23 @@ fn heat_map(runs: &[RunView], number: usize, run: &RunView) -> Option<Value> {
         description => map.description(),
         pictures => pictures(&BIG, |frame| map.draw(frame), Frame::area),
         shades => (0..SHADES).collect::<Vec<_>>(),
+        caption => "Upper bounds, within a quarter.",
+        names => ["50 %", "90 %", "99 %", "99.9 %", "longest", "I/Os"].to_vec(),
+        rows => table_rows(&map.rows()),
+    })
+}
+
+fn hosts_map(runs: &[RunView], number: usize, run: &RunView) -> Option<Value> {
+    let title = format!("{}Hosts over time", prefix(runs, number));
+    let map = HostsMap::new(format!("hosts{number}"), title, &run.report.hosts_over_time)?;
+    Some(context! {
+        id => map.id,
+        title => map.title,
+        description => map.description(),
+        pictures => pictures(&BIG, |frame| map.draw(frame), |frame| map.frame(frame).area()),
+        shades => (0..SHADES).collect::<Vec<_>>(),
+        caption => "I/Os per second of each host.",
+        names => map.names(),
         rows => table_rows(&map.rows()),
     })
 }

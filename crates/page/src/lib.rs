@@ -13,6 +13,7 @@ mod chart;
 mod environment;
 mod figures;
 mod heat;
+mod hosts;
 mod html;
 mod over_time;
 mod panels;

@@ -175,6 +175,8 @@ impl World {
                 }
                 AgentAction::Credit(bytes) => host.outbox.credit(bytes),
                 AgentAction::EndLog(log) => host.outbox.end_logs(Some(log)),
+                // Nobody looks.
+                AgentAction::Watch(_) => {}
                 AgentAction::EndLogs => host.outbox.end_logs(None),
                 AgentAction::Plan(_, takes_logs) => {
                     assert!(takes_logs);

@@ -309,3 +309,40 @@ fn an_interrupted_run_reports_what_it_did() {
     assert!(reads(&report)[0] > 0);
     assert!(fleet.all_leave());
 }
+
+// divergence: `--status-interval` with hosts
+#[test]
+fn status_reports_come_while_hosts_run_and_the_document_has_the_last_figures_once() {
+    needs!("sh" of "dash");
+    let fleet = Fleet::new(&["a", "b"]).unwrap();
+    let job = format!("{JOB} --time_based --runtime=3 --rate_iops=100 --status-interval=1");
+    let output = fleet.run(&job).unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    let whole = report(&output).unwrap();
+    assert_eq!(whole["client_stats"].as_array().unwrap().len(), 3, "each host and all clients once");
+    let intervals = whole["fleet"]["intervals"].as_array().unwrap();
+    assert!(!intervals.is_empty() && intervals[0]["hosts"].as_array().unwrap().len() <= 2, "{intervals:?}");
+    let ios: Vec<u64> = intervals.iter().map(|interval| interval["all"]["ios"].as_u64().unwrap()).collect();
+    assert!(ios.is_sorted() && ios[0] > 0 && *ios.last().unwrap() <= reads(&whole)[1], "{ios:?}");
+    let printed = text(&fleet.run(&format!("{job} --output-format=normal")).unwrap().stdout);
+    let (all, hosts) = (printed.matches("All clients:").count(), printed.matches("\nHosts:\n").count());
+    assert!(all >= 2 && all == hosts, "{all} {hosts}: {printed}");
+}
+
+#[test]
+fn metrics_have_each_host_and_the_sum() {
+    needs!("sh" of "dash");
+    let fleet = Fleet::new(&["a", "b"]).unwrap();
+    let output = fleet.run(&format!("{JOB} --metrics=file:run.prom")).unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    let metrics = fleet.directory.read("run.prom");
+    let ios = |labels: &str| metrics.contains(&format!("\nfiord_ios_total{{{labels},direction=\"read\"}} "));
+    assert!(ios("job_name=\"All clients\",job_number=\"1\""), "{metrics}");
+    for host in ["a", "b"] {
+        let labels = format!("host=\"{host}\",job_name=\"job\",job_number=\"1\"");
+        assert!(metrics.contains(&format!("fiord_ios_total{{{labels},direction=\"read\"}} 16384\n")), "{metrics}");
+    }
+    let used = fleet.run(&format!("{JOB} --metrics=prometheus:192.0.2.1:1")).unwrap();
+    assert_eq!(used.status.code(), Some(1), "nothing is run");
+    assert!(text(&used.stderr).contains("--metrics") && used.stdout.is_empty(), "{}", text(&used.stderr));
+}

@@ -3,6 +3,7 @@
 //! Invariant: all of it is made of what the agents tell anyway, and of reports of what they have measured so far, which they send
 //! only while somebody wants them. Off a terminal nothing is written but what was asked for.
 
+use std::cell::LazyCell;
 use std::time::{Duration, Instant};
 
 use fiord_fleet::render::render;
@@ -214,11 +215,12 @@ impl<'a> HostsPresenter<'a> {
             };
             self.live.latencies(self.reports.iter().map(|(_, report)| report.as_ref().map(of)).collect());
         }
-        let standing = Standing::of(controller, self.hosts, now());
-        let (title, heading) = (&self.title, passed(standing.elapsed_s, standing.left_s));
+        // All hosts are looked at only if something is drawn.
+        let (hosts, title) = (self.hosts, &self.title);
+        let standing = LazyCell::new(|| Standing::of(controller, hosts, now()));
         self.live.show(
-            |figures| figures.read_hosts(&standing.rates, standing.rows),
-            || (title.clone(), heading),
+            |figures| figures.read_hosts(&standing.rates, standing.rows.clone()),
+            || (title.clone(), passed(standing.elapsed_s, standing.left_s)),
         )
     }
 }

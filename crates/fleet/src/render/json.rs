@@ -95,6 +95,21 @@ fn own(json: &mut Writer, fleet: &FleetReport) {
     }
     clocks(json, fleet);
     json.list("totals", |json| totals(json, fleet));
+    if let Some(over_time) = &fleet.over_time {
+        json.object("over_time", |json| {
+            json.integer("window_ns", over_time.window_ns);
+            json.list("hosts", |json| {
+                for (name, iops) in &over_time.hosts {
+                    json.item(|json| {
+                        json.string("host", name);
+                        // Three digits or more are enough for a picture.
+                        let whole = |rate: &f64| if *rate < 100.0 { *rate } else { rate.round() };
+                        json.numbers("iops", iops.iter().map(whole));
+                    });
+                }
+            });
+        });
+    }
     if !fleet.intervals.is_empty() {
         json.list("intervals", |json| fleet.intervals.iter().for_each(|each| interval(json, each)));
     }
