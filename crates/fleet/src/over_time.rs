@@ -31,13 +31,14 @@ impl OverTime {
         let whole_ns = series.iter().map(Series::end_ns).max()?.saturating_sub(from_ns);
         let count = (FIGURES_MAX / i64::try_from(series.len()).ok()?).clamp(10, WINDOWS_MAX);
         let window_ns = (whole_ns / count + 1).max(WINDOW_NS_MIN);
-        let windows = (whole_ns + window_ns - 1) / window_ns;
+        // What is left at the end of half a window or less is a part of the last one.
+        let windows = ((whole_ns + window_ns / 2) / window_ns).max(1);
         let rates = |one: &Series| {
             let rate = |window: i64| {
                 let begin_ns = from_ns.saturating_add(window * window_ns);
-                let done = one.between(begin_ns, begin_ns.saturating_add(window_ns));
-                // The last window is as long as it is.
-                let length_ns = window_ns.min(whole_ns - window * window_ns).max(1);
+                let is_last = window + 1 == windows;
+                let length_ns = if is_last { (whole_ns - window * window_ns).max(1) } else { window_ns };
+                let done = one.between(begin_ns, begin_ns.saturating_add(length_ns));
                 done.ios.iter().sum::<f64>() * 1e9 / length_ns as f64
             };
             (0..windows).map(rate).collect::<Vec<f64>>()
