@@ -125,9 +125,8 @@ impl Standing {
             };
             ranked.push((rank, number, row));
         }
-        ranked.sort_by(|(one, _, slow), (other, _, fast)| {
-            one.cmp(other).then(slow.iops.total_cmp(&fast.iops))
-        });
+        ranked
+            .sort_by(|(one, _, slow), (other, _, fast)| one.cmp(other).then(slow.iops.total_cmp(&fast.iops)));
         standing.troubled = ranked.iter().filter(|(rank, ..)| *rank == 0).count();
         standing.elapsed_s = elapsed_ns as f64 / 1e9;
         standing.left_s = left_ns.map(|left_ns| left_ns as f64 / 1e9);
@@ -223,7 +222,8 @@ fn progress(controller: &Controller, hosts: &[Host]) -> String {
     parts.extend(troubled);
     let mut text = format!("{}: {}", counted(hosts.len()), parts.join(", "));
     if is_running {
-        text += &format!(" {} {}", live::done(&standing.live(), &Units::default()), slowest.unwrap_or_default());
+        text +=
+            &format!(" {} {}", live::done(&standing.live(), &Units::default()), slowest.unwrap_or_default());
     }
     columns::cut(text.trim_end(), 200).to_string()
 }

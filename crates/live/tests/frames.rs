@@ -124,7 +124,8 @@ fn hosts_stand_where_jobs_do() {
         done: Some(0.4),
         ..JobRow::default()
     };
-    let jobs = vec![row("db7", "silent 12s", 0.0), row("db3", "running", 800.0), row("db1", "running", 9_000.0)];
+    let jobs =
+        vec![row("db7", "silent 12s", 0.0), row("db3", "running", 800.0), row("db1", "running", 9_000.0)];
     let title = "fiord oltp on 3 hosts".to_string();
     let hosts = Model { title, jobs, are_hosts: true, devices: Vec::new(), cpu: None, ..model() };
     assert_shows("hosts-80x24", &lines(&hosts, 80, 24).0);

@@ -338,7 +338,9 @@ mod tests {
         let (one, other, all) = (report(3), report(4), report(7));
         let families = of_hosts([("a", &one), ("b", &other)], all.jobs.first());
         let ios = families.iter().find(|family| family.name == "fiord_ios_total").unwrap();
-        let host = |sample: &Sample| sample.labels.iter().find(|(name, _)| *name == "host").map(|(_, host)| host.clone());
+        let host = |sample: &Sample| {
+            sample.labels.iter().find(|(name, _)| *name == "host").map(|(_, host)| host.clone())
+        };
         let told: Vec<_> = ios.samples.iter().map(|sample| (host(sample), sample.value.clone())).collect();
         let of = |host: Option<&str>, ios| (host.map(str::to_string), super::Value::Number(ios));
         assert_eq!(told, [of(None, 7.0), of(Some("a"), 3.0), of(Some("b"), 4.0)]);

@@ -64,7 +64,7 @@ pub(crate) struct Chart {
 
 /// The width of a letter of a label, and what lies between a label and its axis.
 const LETTER: f64 = 6.8;
-const LABEL_GAP: f64 = 8.0;
+pub(crate) const LABEL_GAP: f64 = 8.0;
 
 impl Frame {
     /// The ends of the drawing area as shares of the picture's width.

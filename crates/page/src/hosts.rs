@@ -5,10 +5,10 @@
 
 use fiord_import::HostOverTime;
 use fiord_stats::Capped;
-use fiord_svg::{Document, Element, Path};
+use fiord_svg::{Anchor, Document, Element, Path};
 
 use crate::axis::Axis;
-use crate::chart::{Frame, cell};
+use crate::chart::{Frame, LABEL_GAP, cell};
 use crate::figures;
 use crate::heat::{SHADES, shade};
 
@@ -79,7 +79,8 @@ impl<'a> HostsMap<'a> {
         let count = self.rows.len() as f64;
         let mut paths: Vec<Option<Path>> = vec![None; SHADES];
         for (row, host) in self.rows.iter().enumerate() {
-            let (top, bottom) = (frame.row(1.0 - row as f64 / count), frame.row(1.0 - (row + 1) as f64 / count));
+            let (top, bottom) =
+                (frame.row(1.0 - row as f64 / count), frame.row(1.0 - (row + 1) as f64 / count));
             for (window, rate) in host.iops.iter().enumerate().filter(|(_, rate)| **rate > 0.0) {
                 let at = |window: usize| frame.column(x.share(window as f64 * host.window_s));
                 let (left, right) = (at(window), at(window + 1));
@@ -93,14 +94,20 @@ impl<'a> HostsMap<'a> {
                 svg.add(Element::path(&path).class(&format!("h{shade}")));
             }
         }
-        let names = self.rows.iter().enumerate();
-        let names = names.map(|(row, host)| (1.0 - (row as f64 + 0.5) / count, shortened(&host.host)));
+        for (row, host) in self.rows.iter().enumerate() {
+            let middle = frame.row(1.0 - (row as f64 + 0.5) / count);
+            svg.add(Element::text(
+                (frame.left - LABEL_GAP, middle + 4.0),
+                Anchor::End,
+                &shortened(&host.host),
+            ));
+        }
         let labels: Vec<(f64, String)> = x
             .ticks(frame.x_labels, 1000.0)
             .into_iter()
             .map(|tick| (x.share(tick), figures::seconds(tick)))
             .collect();
-        frame.axes(&mut svg, &names.collect::<Vec<_>>(), &labels, "Time since the first start");
+        frame.axes(&mut svg, &[], &labels, "Time since the first start");
         svg.finish()
     }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use fiord_fleet::{ClockFit, Fate, HostFacts, Ping, StageStart, start};
 
 use crate::agent::{SNAPSHOT_BYTES_MAX, digest};
+use crate::pace::{Pace, Rates};
 use crate::message::{self, End, Hello, LogPiece, Logs, Message, Prepare, Progress, Told};
 
 /// Pings before a host's clock is known.
@@ -39,9 +40,6 @@ const LOG_BYTES: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 20;
 
 /// The most snapshots of all hosts together that come in a second, so that many hosts do not keep the controller busy.
 const SNAPSHOTS_PER_S_MAX: u64 = 200;
-
-/// The shortest time over which the rates of a host are taken, in nanoseconds: progress may come in bursts.
-const RATES_NS_MIN: i64 = 500_000_000;
 
 /// The most logs of a host.
 const LOGS_MAX: usize = 1 << 19;
@@ -128,43 +126,6 @@ pub struct Remote {
     credit_bytes: u64,
     /// When a piece of a log came last; 0 before.
     logged_ns: i64,
-}
-
-/// What a host does per second.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Rates {
-    /// I/Os: reads, writes, trims.
-    pub iops: [f64; 3],
-    /// Bytes.
-    pub bytes_per_s: [f64; 3],
-}
-
-/// The last progress that rates were taken from, when it came, and the rates.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pace {
-    at_ns: i64,
-    progress: Progress,
-    rates: Rates,
-}
-
-impl Pace {
-    /// More progress came.
-    fn advance(&mut self, progress: Progress, now_ns: i64) {
-        let passed_ns = now_ns - self.at_ns;
-        if passed_ns < RATES_NS_MIN {
-            return;
-        }
-        // The first one was reached in a time that is not known.
-        let rate = |now: [u64; 3], then: [u64; 3]| match self.at_ns {
-            0 => [0.0; 3],
-            _ => [0, 1, 2].map(|at: usize| now[at].saturating_sub(then[at]) as f64 * 1e9 / passed_ns as f64),
-        };
-        let rates = Rates {
-            iops: rate(progress.ios, self.progress.ios),
-            bytes_per_s: rate(progress.bytes, self.progress.bytes),
-        };
-        *self = Pace { at_ns: now_ns, progress, rates };
-    }
 }
 
 /// A start that was told, or is about to be.
@@ -269,15 +230,12 @@ impl Remote {
     /// What it does per second; nothing if nothing was heard of it for a while, or if it does not run.
     pub fn rates(&self, now_ns: i64) -> Rates {
         let is_known = self.is_running() && self.silent_ns(now_ns) <= SILENT_NS;
-        if is_known { self.pace.rates } else { Rates::default() }
+        if is_known { self.pace.rates() } else { Rates::default() }
     }
 
     /// How long it still takes by its last progress, in nanoseconds; `None` if that is not known.
     pub fn left_ns(&self, now_ns: i64) -> Option<i64> {
-        let permille = i64::from(self.pace.progress.done_permille.filter(|done| *done > 0)?);
-        let started_ns = self.started_ns()?;
-        let all_ns = (self.pace.at_ns - started_ns).max(0).saturating_mul(1000) / permille;
-        Some(started_ns.saturating_add(all_ns).saturating_sub(now_ns).max(0))
+        self.pace.left_ns(self.started_ns()?, now_ns)
     }
 
     /// The report of what it had measured so far, encoded, and when it came; empty before there is one.

@@ -12,13 +12,15 @@ pub mod agent;
 pub mod controller;
 pub mod frame;
 pub mod message;
+mod pace;
 pub mod section;
 
 pub use agent::{Agent, AgentAction, AgentEvent};
-pub use controller::{Controller, ControllerAction, ControllerSettings, Rates};
+pub use controller::{Controller, ControllerAction, ControllerSettings};
 pub use frame::{FrameError, Inbox, PREFACE};
 pub use message::{
     Cleaned, Collected, End, Hello, Kept, LeftReport, Log, LogPiece, Logs, Message, Prepare, Progress, Sent,
     StudyCommand, StudyReport, Told,
 };
+pub use pace::Rates;
 pub use section::Sections;

@@ -340,7 +340,10 @@ fn metrics_have_each_host_and_the_sum() {
     assert!(ios("job_name=\"All clients\",job_number=\"1\""), "{metrics}");
     for host in ["a", "b"] {
         let labels = format!("host=\"{host}\",job_name=\"job\",job_number=\"1\"");
-        assert!(metrics.contains(&format!("fiord_ios_total{{{labels},direction=\"read\"}} 16384\n")), "{metrics}");
+        assert!(
+            metrics.contains(&format!("fiord_ios_total{{{labels},direction=\"read\"}} 16384\n")),
+            "{metrics}"
+        );
     }
     let used = fleet.run(&format!("{JOB} --metrics=prometheus:192.0.2.1:1")).unwrap();
     assert_eq!(used.status.code(), Some(1), "nothing is run");

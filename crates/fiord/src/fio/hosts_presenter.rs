@@ -183,8 +183,11 @@ impl<'a> HostsPresenter<'a> {
             }
             self.intervals.push(interval);
         }
-        let formats: Vec<Format> =
-            formats.iter().copied().filter(|format| matches!(format, Format::Normal | Format::Terse)).collect();
+        let formats: Vec<Format> = formats
+            .iter()
+            .copied()
+            .filter(|format| matches!(format, Format::Normal | Format::Terse))
+            .collect();
         if formats.is_empty() {
             return;
         }

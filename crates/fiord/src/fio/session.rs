@@ -32,7 +32,10 @@ use fiord_worker::DebugLog;
 
 use super::bandwidth::{BandwidthLog, NAMES as BANDWIDTH_LOGS};
 use super::presenter::{LiveLineOptions, Round, RunPresenter, remark_all};
-use super::{clocktest, crctest, debug, help, hosts, hosts_gate, hosts_presenter, inflate, memcpytest, server, settings};
+use super::{
+    clocktest, crctest, debug, help, hosts, hosts_gate, hosts_presenter, inflate, memcpytest, server,
+    settings,
+};
 use crate::arguments::CommandError;
 use crate::config;
 use crate::gate;
@@ -519,7 +522,8 @@ impl Session {
             Ok(metrics) => metrics,
             Err(why) => return finished(Err(why)),
         };
-        let shows = hosts_presenter::Shows { options: &shown, output: &mut output, metrics: metrics.as_mut() };
+        let shows =
+            hosts_presenter::Shows { options: &shown, output: &mut output, metrics: metrics.as_mut() };
         let on_hosts = hosts::OnHosts {
             parsed: &self.parsed,
             options: &self.options,
@@ -536,7 +540,8 @@ impl Session {
         if status == status::SUCCESS && self.options.trust == Trust::Strict && any_void(&fleet.findings) {
             status = status::VOID;
         }
-        let unsent = metrics.map_or_else(Vec::new, |metrics| hosts_presenter::finish_metrics(metrics, &fleet));
+        let unsent =
+            metrics.map_or_else(Vec::new, |metrics| hosts_presenter::finish_metrics(metrics, &fleet));
         if !unsent.is_empty() && status == status::SUCCESS {
             status = status::FAILED;
         }

@@ -170,7 +170,9 @@ pub(crate) fn latencies_of<'s>(jobs: impl IntoIterator<Item = &'s JobStats>) -> 
     let mut all: [Latency; 4] = Default::default();
     for stats in jobs {
         let [reads, writes, trims] = stats.directions.each_ref().map(shown_latency);
-        all.iter_mut().zip([reads, writes, trims, stats.sync.latency.clone()]).for_each(|(all, of)| all.merge(&of));
+        all.iter_mut()
+            .zip([reads, writes, trims, stats.sync.latency.clone()])
+            .for_each(|(all, of)| all.merge(&of));
     }
     all
 }
