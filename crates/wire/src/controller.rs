@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use fiord_fleet::{ClockFit, Fate, HostFacts, Ping, StageStart, start};
 
 use crate::agent::{SNAPSHOT_BYTES_MAX, digest};
-use crate::pace::{Pace, Rates};
 use crate::message::{self, End, Hello, LogPiece, Logs, Message, Prepare, Progress, Told};
+use crate::pace::{Pace, Rates};
 
 /// Pings before a host's clock is known.
 const PINGS: usize = 8;

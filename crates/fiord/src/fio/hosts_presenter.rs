@@ -119,7 +119,10 @@ impl<'a> HostsPresenter<'a> {
     /// Reads what hosts have sent since.
     fn read(&mut self, controller: &Controller) {
         for (known, remote) in self.reports.iter_mut().zip(controller.remotes()) {
-            let (bytes, at_ns) = remote.snapshot();
+            let (bytes, at_ns) = match remote.report() {
+                [] => remote.snapshot(),
+                whole => (whole, i64::MAX),
+            };
             if known.0 != at_ns {
                 // One that cannot be read is like one that has not come: the report at the end says so.
                 *known = (at_ns, fiord_store::decode(bytes).ok());
@@ -131,6 +134,8 @@ impl<'a> HostsPresenter<'a> {
     fn runs(&self, controller: &Controller) -> Vec<HostRun> {
         let of = |((host, remote), (_, report)): ((&Host, &Remote), &(i64, Option<RunReport>))| HostRun {
             host: host.clone(),
+            // One that was lost is in no sum any more, as at the end.
+            fate: remote.fate().cloned().unwrap_or_default(),
             stages: remote.stages().to_vec(),
             facts: remote.facts().cloned(),
             report: report.clone(),
