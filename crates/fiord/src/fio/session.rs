@@ -400,15 +400,8 @@ impl Session {
     }
 
     fn carry_out(mut self, plan: &Arc<Plan>) -> ExitCode {
-        // The keyboard of a caller of fio is left alone, unless the view is asked for.
-        let has_line = self.own.is_some() && self.options.eta != EtaWhen::Never;
-        let live = match LiveMode::of(self.options.live.0, has_line) {
-            Ok(live) => live,
-            Err(why) => return finished(Err(format!("fiord: {why}\n"))),
-        };
-        let shown = settings::shown(&self.options, &self.given(), live);
-        let mut metrics = match self.metrics_exporter() {
-            Ok(metrics) => metrics,
+        let (shown, mut metrics) = match self.shown() {
+            Ok(shown) => shown,
             Err(why) => return finished(Err(why)),
         };
         let opened = traces::merge_planned(plan).map_err(CommandError::from).and_then(|()| self.open(plan));
@@ -501,6 +494,14 @@ impl Session {
         }
     }
 
+    /// How a run is shown, and who exports its metrics.
+    fn shown(&self) -> Result<(LiveLineOptions, Option<MetricsExporter>), CommandError> {
+        // The keyboard of a caller of fio is left alone, unless the view is asked for.
+        let has_line = self.own.is_some() && self.options.eta != EtaWhen::Never;
+        let live = LiveMode::of(self.options.live.0, has_line).map_err(|why| format!("fiord: {why}\n"))?;
+        Ok((settings::shown(&self.options, &self.given(), live), self.metrics_exporter()?))
+    }
+
     /// Runs the jobs on the hosts of `--hosts` or `--client`.
     fn run_on_hosts(mut self) -> ExitCode {
         print_all(&self.warnings);
@@ -511,15 +512,8 @@ impl Session {
             Ok(output) => output,
             Err(why) => return finished(Err(why)),
         };
-        // The keyboard of a caller of fio is left alone, unless the view is asked for.
-        let has_line = self.own.is_some() && self.options.eta != EtaWhen::Never;
-        let live = match LiveMode::of(self.options.live.0, has_line) {
-            Ok(live) => live,
-            Err(why) => return finished(Err(format!("fiord: {why}\n"))),
-        };
-        let shown = settings::shown(&self.options, &self.given(), live);
-        let mut metrics = match self.metrics_exporter() {
-            Ok(metrics) => metrics,
+        let (shown, mut metrics) = match self.shown() {
+            Ok(shown) => shown,
             Err(why) => return finished(Err(why)),
         };
         let shows =
