@@ -24,6 +24,7 @@ mod manual;
 mod metrics;
 mod output;
 mod output_file;
+mod pods;
 mod profile;
 mod reach;
 mod record;

@@ -1,26 +1,29 @@
 //! How subcommands reach hosts.
 //!
-//! Invariant: nothing is started here.
+//! Invariant: no agent is started here; pods that are made for a command are removed with its hosts.
 
 use std::ffi::{OsStr, OsString};
 
 use fiord_fleet::Host;
 use fiord_host::Machine;
 use fiord_options::{Origin, Place};
+use fiord_remote::kube::{self, Pods};
 use fiord_remote::launch::{self, Launcher, Push};
 use fiord_remote::{Job, slurm};
 use fiord_session::run::environment;
 use fiord_stats::Capped;
 use fiord_wire::{ControllerSettings, Prepare};
 
+use crate::arguments::CommandError;
 use crate::config;
+use crate::pods::{self, PodOptions};
 
 /// The options of how hosts are reached.
 #[derive(clap::Args, Debug)]
 #[group(skip)]
 pub(crate) struct Reach {
-    /// How hosts are reached: ssh, slurm, server, or a command with {host} and
-    /// {agent}
+    /// How hosts are reached: ssh, slurm, kube, server, or a command with {host}
+    /// and {agent}
     #[arg(long, default_value = "ssh", value_name = "HOW")]
     via: String,
     /// How long a host may take to answer, in seconds
@@ -35,13 +38,20 @@ pub(crate) struct Reach {
     /// Be root there, by sudo without a password
     #[arg(long)]
     sudo: bool,
+    #[command(flatten)]
+    pub pods: PodOptions,
+}
+
+/// Hosts, and what has to be there as long as they are used.
+pub(crate) struct Reached {
+    /// The hosts.
+    pub hosts: Vec<Host>,
+    /// They are removed with this.
+    _pods: Option<Pods>,
 }
 
 /// The hosts of this list, or of this file.
-///
-/// # Errors
-/// What is wrong with it.
-pub(crate) fn hosts(list: &OsStr, machine: &Machine) -> Result<Vec<Host>, String> {
+fn listed(list: &OsStr, machine: &Machine) -> Result<Vec<Host>, String> {
     let place = Place { source: Origin::CommandLine, line: 1, column: 1 };
     fiord_fleet::hosts::read(list, &place, &config::with_lists(environment::of(machine))).map_err(
         |problems| {
@@ -52,22 +62,32 @@ pub(crate) fn hosts(list: &OsStr, machine: &Machine) -> Result<Vec<Host>, String
 }
 
 impl Reach {
-    /// The hosts that are named, or the nodes of Slurm's allocation.
+    /// The hosts that are named, or the nodes of Slurm's allocation, or pods that are made for this.
     ///
     /// # Errors
-    /// None are named, and there is no allocation.
-    pub(crate) fn list(&self, named: Option<OsString>) -> Result<OsString, String> {
-        match named {
-            Some(list) => Ok(list),
-            None if self.has_nodes() => slurm::nodes(),
-            None => config::default_hosts()
-                .ok_or_else(|| "no hosts: name them, as in db[1-12], or a file".to_string()),
+    /// None are named, and there is no allocation and are no pods.
+    pub(crate) fn hosts(&self, named: Option<OsString>, machine: &Machine) -> Result<Reached, CommandError> {
+        let pods = self.pods.settings();
+        if let Some(why) = pods::misplaced(&pods, &self.via, named.is_some()) {
+            return Err(why.to_string().into());
         }
+        let list = match named {
+            Some(list) => list,
+            None if self.via == kube::VIA => {
+                let pods =
+                    pods::start(&pods).map_err(|why| CommandError { why, status: pods::status_without() })?;
+                return Ok(Reached { hosts: pods.hosts(), _pods: Some(pods) });
+            }
+            None if self.has_nodes() => slurm::nodes()?,
+            None => config::default_hosts()
+                .ok_or_else(|| "no hosts: name them, as in db[1-12], or a file".to_string())?,
+        };
+        Ok(Reached { hosts: listed(&list, machine)?, _pods: None })
     }
 
-    /// Whether hosts need not be named: they are the nodes of Slurm's allocation.
+    /// Whether hosts need not be named: they are the nodes of Slurm's allocation, or pods.
     pub(crate) fn has_nodes(&self) -> bool {
-        self.via == slurm::VIA
+        [slurm::VIA, kube::VIA].contains(&&*self.via) || self.pods.settings().is_given()
     }
 
     /// What is done on each of these hosts.
@@ -85,8 +105,9 @@ impl Reach {
         let sends = hosts.iter().any(|host| Launcher::sends_program(host.via.as_ref().unwrap_or(&self.via)));
         let program = if sends { launch::program(push)? } else { launch::Program::default() };
         let ssh = program.settings(false, self.sudo, u64::from(self.connect_timeout));
+        let pods = self.pods.settings();
         let of = |host: &Host| {
-            let launcher = Launcher::of(host.via.as_ref().unwrap_or(&self.via), ssh.clone())
+            let launcher = Launcher::of(host.via.as_ref().unwrap_or(&self.via), ssh.clone(), &pods)
                 .map_err(|why| format!("--via: {why}"))?;
             let count = u32::capped(hosts.len());
             let prepare =

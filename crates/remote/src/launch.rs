@@ -1,4 +1,4 @@
-//! How agents are started: a command that gives a stream of bytes, ssh, Slurm, or a server.
+//! How agents are started: a command that gives a stream of bytes, ssh, Slurm, kubectl, or a server.
 //!
 //! Invariant: no shell reads a host's name or a path here; what a command is made of are words.
 
@@ -17,7 +17,7 @@ use fiord_wire::agent::digest;
 use crate::hello::SELF;
 pub use crate::push::Push;
 use crate::server::ServerAddress;
-use crate::{slurm, ssh};
+use crate::{kube, slurm, ssh};
 
 /// How agents are started.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +26,8 @@ pub enum Launcher {
     Ssh(ssh::Settings),
     /// By Slurm's srun, in an allocation.
     Slurm(ssh::Settings),
+    /// By kubectl, in a pod.
+    Kube(kube::Settings),
     /// By a server that listens there: this program connects to it.
     Server,
     /// By a command, of these words: `{host}`, `{user}`, `{port}` and `{agent}` are replaced.
@@ -46,23 +48,20 @@ pub(crate) struct Started {
 }
 
 impl Launcher {
-    /// What `--via` says.
+    /// What `--via` says, with the settings of those that have some.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn of(via: &str, ssh: ssh::Settings) -> Result<Launcher, String> {
+    pub fn of(via: &str, ssh: ssh::Settings, kube: &kube::Settings) -> Result<Launcher, String> {
         match via {
             "ssh" => Ok(Launcher::Ssh(ssh)),
             slurm::VIA if slurm::is_allocated() => Ok(Launcher::Slurm(ssh)),
             slurm::VIA => Err("slurm works in an allocation: run it by salloc or sbatch".to_string()),
             SERVER => Ok(Launcher::Server),
-            "kube" => {
-                Err("kube is not built yet: use ssh, slurm, server, or a command with {host} and {agent}"
-                    .to_string())
-            }
+            kube::VIA => Ok(Launcher::Kube(kube.clone())),
             command if command.contains("{agent}") => Ok(Launcher::Command(words(command)?)),
             other => Err(format!(
-                "\"{other}\" is neither ssh, slurm, server, nor a command with {{agent}} in it, such as 'docker exec -i {{host}} {{agent}}'"
+                "\"{other}\" is neither ssh, slurm, kube, server, nor a command with {{agent}} in it, such as 'docker exec -i {{host}} {{agent}}'"
             )),
         }
     }
@@ -78,6 +77,7 @@ impl Launcher {
         match self {
             Launcher::Ssh(settings) => ssh::command(settings, host),
             Launcher::Slurm(settings) => slurm::command(settings, host),
+            Launcher::Kube(settings) => settings.command(host),
             Launcher::Server => {
                 let address = ServerAddress::of_host(&host.address, host.port);
                 vec![own_path().into(), "agent".into(), format!("--connect={address}").into()]
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_server_is_connected_to_by_this_program() {
-        let launcher = Launcher::of(SERVER, ssh::Settings::default()).unwrap();
+        let launcher = Launcher::of(SERVER, ssh::Settings::default(), &kube::Settings::default()).unwrap();
         let host = Host { port: Some(4444), ..Host::of("::1") };
         let command = launcher.command(&host);
         assert_eq!((&command[1], &command[2]), (&"agent".into(), &"--connect=::1,4444".into()));
@@ -233,12 +233,12 @@ mod tests {
     fn a_command_is_words_and_no_shell_reads_them() {
         assert_eq!(words("a 'b c'  \"d 'e\"'f'").unwrap(), ["a", "b c", "d 'ef"]);
         assert!(words("a 'b").is_err());
-        let launcher = Launcher::of("docker exec -i {host} {agent}", ssh::Settings::default()).unwrap();
+        let of = |via| Launcher::of(via, ssh::Settings::default(), &kube::Settings::default());
+        let launcher = of("docker exec -i {host} {agent}").unwrap();
         let mut host = Host::of("c1;rm -rf /");
         host.agent = Some(PathBuf::from("/opt/f x"));
         let command = launcher.command(&host);
         assert_eq!(command, ["docker", "exec", "-i", "c1;rm -rf /", "/opt/f x", "agent"]);
-        assert!(Launcher::of("telnet", ssh::Settings::default()).is_err());
-        assert!(Launcher::of("kube", ssh::Settings::default()).is_err());
+        assert!(of("telnet").is_err());
     }
 }

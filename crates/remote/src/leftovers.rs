@@ -21,7 +21,7 @@ use fiord_wire::message::{LeftReport, StudyCommand, Told};
 use fiord_wire::{Cleaned, Collected, Prepare};
 
 use crate::agent_study::StudyAgent;
-use crate::spool;
+use crate::{hold, spool};
 
 /// What is asked of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,16 +111,24 @@ pub(crate) fn carry_out(agent: &mut StudyAgent, task: &Task) -> Result<(), Told>
     Ok(())
 }
 
-/// The agents of this user that may leave files at these places and do anything else than this one.
-fn at_work(places: &Places) -> Vec<u32> {
+/// The agents of this user, but for this process and pods' own.
+pub(crate) fn agents() -> impl Iterator<Item = (u32, String)> {
     let is_agent = |words: &[Vec<u8>]| {
         let [program, command, ..] = words else { return false };
         let name = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-        command == b"agent" && (name.starts_with(b"fiord") || name.starts_with(b"agent-"))
+        let is_holding = words.iter().any(|word| word == hold::OPTION);
+        command == b"agent" && !is_holding && (name.starts_with(b"fiord") || name.starts_with(b"agent-"))
     };
     let all = processes::command_lines(process::effective_user()).into_iter();
-    all.filter(|(id, name, words)| *id != std::process::id() && name != CLEANS && is_agent(words))
-        .map(|(id, ..)| id)
+    all.filter(move |(id, _, words)| *id != std::process::id() && is_agent(words))
+        .map(|(id, name, _)| (id, name))
+}
+
+/// Those that may leave files at these places and do anything else than this one.
+fn at_work(places: &Places) -> Vec<u32> {
+    agents()
+        .filter(|(_, name)| name != CLEANS)
+        .map(|(id, _)| id)
         .filter(|id| {
             let variables = processes::environment(*id);
             // Of one that does not tell it is not known where it leaves files.

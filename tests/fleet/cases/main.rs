@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what a case needs and does not get fails it")]
 
 mod command;
+mod kube;
 mod logs;
 mod server;
 mod slurm;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 
+use fiord_remote::hold;
 use fiord_remote::server::{self, Policy, Secret, ServerAddress};
 use fiord_sys::errno::error_text;
 use fiord_wire::{StudyCommand, Told};
@@ -31,6 +32,11 @@ pub(super) struct Options {
     /// sock:PATH), as --client does, and run nothing here
     #[arg(long, value_name = "ADDRESS", exclusive = true)]
     connect: Option<String>,
+
+    /// Wait, as the main process of a pod, until no agent has run beside it for a
+    /// minute
+    #[arg(long, exclusive = true)]
+    hold: bool,
 
     /// Make a secret for servers and their clients in the new FILE
     #[arg(long, value_name = "FILE", exclusive = true)]
@@ -69,6 +75,8 @@ impl Invocation for Options {
     fn run(self, subcommands: &Subcommands) -> Result<ExitCode, CommandError> {
         if let Some(path) = &self.new_secret {
             Secret::create(path)?;
+        } else if self.hold {
+            hold::hold()?;
         } else if let Some(address) = &self.connect {
             server::relay_to(&ServerAddress::read(address)?)?;
         } else {

@@ -20,7 +20,7 @@ use fiord_wire::{Cleaned, ControllerSettings, Prepare};
 use self::answers::{Answer, ask};
 use crate::arguments::{self, CommandError, Invocation};
 use crate::layout::WIDTH;
-use crate::reach::{self, Reach};
+use crate::reach::Reach;
 use crate::status;
 use crate::subcommand::Subcommands;
 
@@ -31,7 +31,7 @@ use crate::subcommand::Subcommands;
 #[command(name = "fiord hosts", verbatim_doc_comment, after_help = EXAMPLES)]
 pub(super) struct Options {
     /// Names, ranges (db[1-12],^db7), user@host:port, or a file;
-    /// by --via=slurm the nodes of the allocation
+    /// by --via=slurm the nodes of the allocation, by --via=kube new pods
     #[arg(value_name = "LIST", verbatim_doc_comment)]
     hosts: Option<std::ffi::OsString>,
     #[command(flatten)]
@@ -60,8 +60,12 @@ Examples:
 
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        if let Some(manifest) = self.reach.pods.manifest()? {
+            return arguments::print(manifest);
+        }
         let machine = environment::machine()?;
-        let hosts = reach::hosts(&self.reach.list(self.hosts)?, &machine)?;
+        let reached = self.reach.hosts(self.hosts, &machine)?;
+        let hosts = reached.hosts.clone();
         if self.clean {
             return clean(&hosts, &self.reach, self.json);
         }

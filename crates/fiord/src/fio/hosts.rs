@@ -13,6 +13,7 @@ use fiord_options::program::ProgramOptions;
 use fiord_options::value::{HostOrder, OnLost, Push as PushOption, Text, Trust};
 use fiord_options::{Given, Place, Problem, ProblemKind, Setting, Spec, clients};
 use fiord_remote::keywords::{self, HostKeywords};
+use fiord_remote::kube::{self, Pods};
 use fiord_remote::launch::{self, Launcher};
 use fiord_remote::{Finished, Job, slurm};
 use fiord_report::path::{shown, text};
@@ -26,7 +27,7 @@ use fiord_wire::{ControllerSettings, Prepare, Sections};
 
 use super::hosts_presenter::{HostsPresenter, Shows};
 use crate::hosts::{grouped_problems, lines_of_fates, received, status_of};
-use crate::status;
+use crate::{pods, status};
 
 /// Whether these arguments name hosts, so that keywords stay as typed.
 pub(super) fn are_named(arguments: &[OsString]) -> bool {
@@ -40,7 +41,8 @@ pub(super) fn are_named(arguments: &[OsString]) -> bool {
         words[at].starts_with('-') && known == name && only.is_none_or(|only| value == Some(only))
     };
     let is_any = |at| ["hosts", "client", "C"].iter().any(|name| is_given(at, name, None));
-    (0..words.len()).any(|at| is_any(at) || is_given(at, "via", Some(slurm::VIA)))
+    (0..words.len())
+        .any(|at| is_any(at) || [slurm::VIA, kube::VIA].iter().any(|via| is_given(at, "via", Some(via))))
 }
 
 /// Without a list, the hosts of `--via=slurm` are the nodes of the allocation.
@@ -112,6 +114,12 @@ pub(super) fn contradictions(options: &ProgramOptions, given: &Given<'_>, has_jo
         let (message, remedy) = ("runs what its clients send", "leave out the jobs");
         problems.push(wrong(ProgramOptions::server, ProblemKind::Conflict, message, remedy));
     }
+    let via = options.via.as_ref().map_or_else(String::new, |via| shown(&via.0));
+    let names_hosts = options.hosts.is_some() || is_client;
+    if let Some(why) = pods::misplaced(&pods::of_run(options), &via, names_hosts) {
+        let spec = if via == kube::VIA { ProgramOptions::via } else { ProgramOptions::pods };
+        problems.push(wrong(spec, ProblemKind::Conflict, why, ""));
+    }
     problems
 }
 
@@ -150,7 +158,7 @@ impl OnHosts<'_> {
     /// # Errors
     /// What is wrong with the list of hosts, or with how they are reached: nothing was started.
     pub fn run(&self, shows: Shows<'_>) -> Result<Outcome, Vec<String>> {
-        let hosts = self.hosts()?;
+        let (hosts, _pods) = self.hosts()?;
         let order = self.order();
         let (mut runs, mut errors, mut round) = (Vec::new(), Vec::new(), 1);
         let mut presenter = HostsPresenter::new(&hosts, &self.title(), self.settings(), shows);
@@ -186,7 +194,8 @@ impl OnHosts<'_> {
         }
     }
 
-    fn hosts(&self) -> Result<Vec<Host>, Vec<String>> {
+    /// The hosts; by `--via=kube` with their pods, which are removed with the second.
+    fn hosts(&self) -> Result<(Vec<Host>, Option<Pods>), Vec<String>> {
         let given = Given::of(&self.parsed.program);
         let lines = |problems: Vec<Problem>| problems.iter().map(|problem| format!("{problem}\n")).collect();
         let clients: Vec<_> = given
@@ -194,12 +203,20 @@ impl OnHosts<'_> {
             .filter_map(|setting| Some((setting.value.as_deref()?, &setting.value_place)))
             .collect();
         if !clients.is_empty() {
-            return fiord_fleet::hosts::read_clients(&clients, &self.environment).map_err(lines);
+            return fiord_fleet::hosts::read_clients(&clients, &self.environment)
+                .map(|hosts| (hosts, None))
+                .map_err(lines);
+        }
+        if self.options.hosts.is_none() {
+            let pods = pods::start(&pods::of_run(self.options));
+            let pods = pods.map_err(|why| vec![format!("fiord: {why}\n")])?;
+            return Ok((pods.hosts(), Some(pods)));
         }
         let setting = given.get(ProgramOptions::hosts).or_else(|| given.get(ProgramOptions::via));
         let (Some(list), Some(setting)) = (&self.options.hosts, setting) else { return Err(Vec::new()) };
         let place: &Place = &setting.value_place;
-        fiord_fleet::hosts::read(&list.0, place, &self.environment).map_err(lines)
+        let hosts = fiord_fleet::hosts::read(&list.0, place, &self.environment).map_err(lines)?;
+        Ok((hosts, None))
     }
 
     fn job(&self, hosts: &[Host], round: usize) -> Result<Job, String> {
@@ -217,8 +234,9 @@ impl OnHosts<'_> {
         let connect_s = options.connect_timeout.us.div_ceil(1_000_000);
         let ssh = program.settings(options.keep_agent.0, options.sudo.0, connect_s);
         let run = format!("{}-{}", clock::realtime_ms(), std::process::id());
+        let pods = pods::of_run(options);
         let of = |host: &Host| -> Result<(Host, Launcher, Prepare), String> {
-            let launcher = Launcher::of(host.via.as_deref().unwrap_or(&via), ssh.clone())
+            let launcher = Launcher::of(host.via.as_deref().unwrap_or(&via), ssh.clone(), &pods)
                 .map_err(|why| format!("--via: {why}"))?;
             let part = parts.get(host.client);
             let mut sections = host.sections(part.map_or(&self.parsed.sections, |part| &part.sections));

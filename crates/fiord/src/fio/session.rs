@@ -20,6 +20,7 @@ use fiord_options::{
 use fiord_plan::facts::RunSettings;
 use fiord_plan::path_change::{self, PathRefusal};
 use fiord_plan::{ChangeKind, Plan, Refusal, Trigger};
+use fiord_remote::kube;
 use fiord_report::finding::any_void;
 use fiord_report::normal;
 use fiord_report::path::{self, shown};
@@ -42,7 +43,8 @@ use crate::gate;
 use crate::keep::Keeper;
 use crate::live::LiveMode;
 use crate::metrics::MetricsExporter;
-use crate::output::{Output, say};
+use crate::output::{self, Output, say};
+use crate::pods;
 use crate::status;
 use crate::subcommand::Subcommands;
 
@@ -144,7 +146,8 @@ impl Session {
 
     /// Whether hosts run the jobs, and not this process.
     fn is_on_hosts(&self) -> bool {
-        self.options.hosts.is_some() || self.options.client.is_some()
+        let is_by_kube = self.options.via.as_ref().is_some_and(|via| via.0 == kube::VIA);
+        self.options.hosts.is_some() || self.options.client.is_some() || is_by_kube
     }
 
     fn go(mut self) -> ExitCode {
@@ -505,6 +508,10 @@ impl Session {
     /// Runs the jobs on the hosts of `--hosts` or `--client`.
     fn run_on_hosts(mut self) -> ExitCode {
         print_all(&self.warnings);
+        if self.options.print_manifest.0 {
+            let manifest = pods::of_run(&self.options).manifest().map_err(|why| format!("fiord: {why}\n"));
+            return finished(manifest.and_then(|manifest| output::print(manifest.as_bytes())));
+        }
         if let Err(refusal) = self.refuse_outputs() {
             return refused(&refusal);
         }
@@ -528,7 +535,7 @@ impl Session {
             Ok(outcome) => outcome,
             Err(lines) => {
                 lines.iter().for_each(|line| say(line));
-                return ExitCode::from(status::FAILED);
+                return ExitCode::from(pods::status_without());
             }
         };
         if status == status::SUCCESS && self.options.trust == Trust::Strict && any_void(&fleet.findings) {

@@ -3,7 +3,6 @@
 //!
 //! Invariant: the verdict is the worst of all hosts; a host without a result leaves it undecided, unless another fails.
 
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 
@@ -25,15 +24,16 @@ use crate::hosts::{Progress, counted, grouped_problems, lines_of_fates, received
 use crate::keep::StudyKeeper;
 use crate::layout::{WIDTH, width};
 use crate::output::say;
-use crate::{reach, status};
+use crate::status;
 
 /// The skew of starts within which a study's runs are taken for concurrent, in nanoseconds.
 const ACCEPTED_SKEW_NS: u64 = 10_000_000;
 
-/// Runs the study of this command line on the hosts of this list.
-pub(super) fn carry_out(name: &str, list: &OsStr, options: &Options) -> Result<ExitCode, CommandError> {
+/// Runs the study of this command line on the hosts that it names.
+pub(super) fn carry_out(name: &str, options: &Options) -> Result<ExitCode, CommandError> {
     let machine = environment::machine()?;
-    let hosts = reach::hosts(list, &machine)?;
+    let reached = options.reach.hosts(options.hosts.clone(), &machine)?;
+    let hosts = reached.hosts.clone();
     let words = std::env::args_os().skip(1).map(OsStringExt::into_vec).collect();
     let study = options.sources.command(config::with_trust(words));
     if let Some(setting) = hosts.iter().find_map(|host| host.settings.first()) {

@@ -55,8 +55,10 @@ pub(crate) fn at_hosts(name: &str, options: &Options) -> Result<Option<ExitCode>
     if options.dry_run || options.live {
         return Err("--dry-run and --live do not work on hosts; leave them out".to_string().into());
     }
-    let list = options.reach.list(options.hosts.clone())?;
-    on_hosts::carry_out(name, &list, options).map(Some)
+    if let Some(manifest) = options.reach.pods.manifest()? {
+        return arguments::print(manifest).map(Some);
+    }
+    on_hosts::carry_out(name, options).map(Some)
 }
 
 /// Runs a study at each of `paths`, step by step in turn if there are several, and compares these.

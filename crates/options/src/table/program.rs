@@ -127,7 +127,7 @@ options! {
         /// Names and ranges separated by commas (`db[1-12],^db7`, `user@host:port`), or a file with a host on each line, or with
         /// a section for each and options of jobs that hold on it.
         hosts: Text;
-        /// How hosts are reached: `ssh`, `slurm`, `server`, or a command with `{agent}` in it. Not an option of fio.
+        /// How hosts are reached: `ssh`, `slurm`, `kube`, `server`, or a command with `{agent}`. Not an option of fio.
         via: Text;
         /// Go on without up to this many hosts that cannot be reached, or are lost. Not an option of fio.
         allow_missing as "allow-missing": u32 = 0;
@@ -155,6 +155,30 @@ options! {
         sudo: Switch = 0;
         /// The hosts share a target on purpose. Not an option of fio.
         shared: Switch = 0;
+        /// By `kube`: make this many pods for the run. Not an option of fio.
+        ///
+        /// They are one Job, which is removed at the end; each has a volume of its own (docs/hosts.md, "Pods").
+        pods: u32 = 0, in 0..=10000;
+        /// The storage class of the volumes of pods. Not an option of fio.
+        storage_class as "storage-class": Text;
+        /// The size of the volume of each pod, as in `20Gi`. Not an option of fio.
+        volume_size as "volume-size": Text;
+        /// Volumes are devices, `/dev/data`, and not directories, `/data`. Not an option of fio.
+        block: Switch = 0;
+        /// Start pods on nodes with this label, as in `disk=nvme`. Not an option of fio.
+        nodes: Text;
+        /// Spread pods evenly over each `node` or `zone`, or start none. Not an option of fio.
+        spread: Text;
+        /// The cluster, as kubectl calls its context. Not an option of fio.
+        context: Text;
+        /// The namespace of the pods. Not an option of fio.
+        namespace: Text;
+        /// The image of the pods, with fiord in its path. Not an option of fio.
+        image: Text;
+        /// Leave the pods there at the end. Not an option of fio.
+        keep_pods as "keep-pods": Switch = 0;
+        /// Print what kubectl would be given for the pods, and do nothing. Not an option of fio.
+        print_manifest as "print-manifest": Switch = 0;
         /// Run what clients send that know the secret of this machine: on all addresses, or those that follow.
         ///
         /// `,PORT`, `HOST,PORT`, `ip6:ADDRESS,PORT` or `sock:PATH`; the port is 8765 (docs/hosts.md, "A server").
