@@ -19,6 +19,7 @@ mod gpu;
 mod guest;
 mod install;
 mod instructions;
+mod kube;
 mod machine;
 mod marked;
 mod mutants;
@@ -53,6 +54,7 @@ const HELP: &str = "cargo x CHORE
   guest ['COMMAND']       boot an emulated machine with NVMe, zoned and SCSI disks and run COMMAND, or a shell, in it
                           (--install, --release; --help says more)
   fleet [NAME]            runs on many hosts, which are processes and ssh servers of this machine
+  kube [NAME]             the same on pods of a real API server, as far as one machine can be a cluster (--build; --help says more)
   servers [NAME]          the engines that talk to servers, each against a real one that the tests start on this machine
                           (--install, --release; --help says more)
   dist [ARTEFACT…]        the static binary, and the archive, packages and container image made of it (--help says more)
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
         "gpu" => gpu::run(rest),
         "guest" => guest::run(rest),
         "fleet" => fleet::run(rest),
+        "kube" => kube::run(rest),
         "servers" => servers::run(rest),
         "targets" => targets::run(rest),
         "tidy" => tidy::run(),

@@ -35,6 +35,9 @@ const TICK: Duration = Duration::from_secs(1);
 /// How often a command is looked at, and whether it is to be ended.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// How many times one after another the cluster may not answer.
+const FAILURES_MAX: u32 = 3;
+
 /// The pods that are asked for, and where; by their options' names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
@@ -107,14 +110,13 @@ impl Settings {
                 if error.kind() == ErrorKind::NotFound { ": install it, or add it to PATH" } else { "" };
             format!("kubectl: {}{remedy}", error_text(&error))
         })?;
-        let answer = answer(&mut child, input, ends_early);
-        if answer.is_err() {
+        let answer = answer(&mut child, input, ends_early).inspect_err(|_| {
             let _ = child.kill();
-        }
+            let _ = child.wait();
+        })?;
         let mut said = String::new();
         let _ = child.stderr.take().map(|mut errors| errors.read_to_string(&mut said));
         let status = child.wait().map_err(|error| format!("kubectl: {}", error_text(&error)))?;
-        let answer = answer?;
         if status.success() { Ok(answer) } else { Err(what_it_said(&said)) }
     }
 }
@@ -151,11 +153,20 @@ fn what_it_said(errors: &str) -> String {
     let said = lines().rfind(|line| !line.starts_with("Warning:")).unwrap_or("it says nothing");
     let remedy = if said.contains("orbidden") {
         "ask for that right, or take another --namespace"
-    } else if ["context", "connection to the server", "Unable to connect", "no configuration", "no such host"]
-        .iter()
-        .any(|part| said.contains(part))
+    } else if [
+        "context",
+        "connection to the server",
+        "Unable to connect",
+        "dial tcp",
+        "no configuration",
+        "no such host",
+    ]
+    .iter()
+    .any(|part| said.contains(part))
     {
         "name a cluster of `kubectl config get-contexts` by --context"
+    } else if said.contains("namespaces ") {
+        "take one of `kubectl get namespaces` by --namespace"
     } else if said.contains("ogged in") || said.contains("nauthorized") {
         "log in to the cluster"
     } else {
@@ -176,14 +187,16 @@ pub struct Pods {
 }
 
 impl Pods {
-    /// Makes the pods of these settings, and waits until all run. `say` is told meanwhile what keeps them from it, once each, and
-    /// what is left at the end.
+    /// Makes the pods of these settings, and waits until all run. `say` is told meanwhile what keeps them from it, once each,
+    /// and what is left at the end.
     ///
     /// # Errors
     /// What is wrong with the settings, kubectl or the cluster, and what to do; or a signal has asked to stop. Nothing is left.
     pub fn start(settings: &Settings, say: fn(&str)) -> Result<Pods, String> {
         let _ = signal::record_stop_requests();
-        let name = format!("fiord-{:x}-{:x}", clock::realtime_ms(), std::process::id());
+        // Short, as it is part of each host's name. One that there is already is refused.
+        let number = clock::realtime_ms().wrapping_mul(31).wrapping_add(u64::from(std::process::id()));
+        let name = format!("fiord-{:07x}", number & 0xfff_ffff);
         let manifest = manifest::job(&name, settings)?.to_string();
         // The server leaves out fields that it is too old for.
         settings.ask(&["create", "--validate=ignore", "--filename=-"], &manifest, false)?;
@@ -208,9 +221,14 @@ impl Pods {
         let (mut failures, mut said) = (0, Vec::new());
         loop {
             let state = match self.look() {
-                Ok(state) => state,
-                // A server that is busy for a moment.
-                Err(why) if failures == 3 || signal::stop_requested().is_some() => return Err(why),
+                Ok(state) => {
+                    failures = 0;
+                    state
+                }
+                // A server may be busy for a moment.
+                Err(why) if failures == FAILURES_MAX || signal::stop_requested().is_some() => {
+                    return Err(why);
+                }
                 Err(_) => {
                     failures += 1;
                     State::default()
@@ -313,6 +331,7 @@ mod tests {
             (refused, "--context"),
             ("error: context \"x\" does not exist\n", "--context"),
             ("Error from server (Forbidden): jobs.batch is forbidden\n", "--namespace"),
+            ("Error from server (NotFound): namespaces \"x\" not found\n", "--namespace"),
             ("error: You must be logged in to the server (Unauthorized)\n", "log in"),
         ] {
             assert!(what_it_said(said).contains(remedy), "{}", what_it_said(said));

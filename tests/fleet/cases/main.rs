@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what a case needs and does not get fails it")]
 
+mod cluster;
 mod command;
 mod kube;
 mod logs;

@@ -109,7 +109,7 @@ struct Found(Vec<Entry>);
 impl Found {
     fn add(&mut self, kind: &str, name: &str, reason: &str, message: &str, has_ended: bool) {
         // Messages about different pods differ by their names alone.
-        let message = one_line(&message.replace(name, "it"));
+        let message = if kind == "Job" { one_line(message) } else { one_line(&message.replace(name, "it")) };
         let is_same =
             |one: &&mut Entry| (&*one.kind, &*one.reason, &*one.message) == (kind, reason, &*message);
         if let Some(entry) = self.0.iter_mut().find(is_same) {
