@@ -198,6 +198,13 @@ fn a_cluster_gives_pods_for_a_run_and_has_none_afterwards() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(sorted(&output), ["lost", "stopped", "stopped"], "{}", text(&output.stderr));
     assert!(cluster.is_empty());
+
+    // Nobody is left to remove them: they end by themselves, a minute after their agents.
+    let mut child = cluster.started();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(cluster.fleet.all_leave() || cluster.fleet.all_leave());
+    assert!(!cluster.kubectl("get jobs --output=name").is_empty());
 }
 
 #[test]
