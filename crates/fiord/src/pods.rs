@@ -27,7 +27,7 @@ pub(crate) struct PodOptions {
     volume_size: Option<String>,
     /// Volumes are devices, /dev/data, not directories, /data
     #[arg(long)]
-    block: bool,
+    block_volume: bool,
     /// Start pods on nodes with this label, as in disk=nvme
     #[arg(long, value_name = "LABEL=VALUE")]
     nodes: Option<String>,
@@ -58,7 +58,7 @@ impl PodOptions {
             pods: self.pods,
             storage_class: self.storage_class.clone(),
             volume_size: self.volume_size.clone(),
-            is_block: self.block,
+            is_block: self.block_volume,
             nodes: self.nodes.clone(),
             spread: self.spread.clone(),
             context: self.context.clone(),
@@ -84,7 +84,7 @@ pub(crate) fn of_run(options: &ProgramOptions) -> Settings {
         pods: options.pods,
         storage_class: text(&options.storage_class),
         volume_size: text(&options.volume_size),
-        is_block: options.block.0,
+        is_block: options.block_volume.0,
         nodes: text(&options.nodes),
         spread: text(&options.spread),
         context: text(&options.context),

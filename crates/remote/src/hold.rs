@@ -10,9 +10,6 @@ use fiord_sys::{clock, signal};
 
 use crate::{kube, leftovers};
 
-/// The option, by which such a process is told from an agent.
-pub(crate) const OPTION: &[u8] = b"--hold";
-
 /// How long it stays when the last agent has ended.
 const UNATTENDED_MAX: Duration = Duration::from_secs(60);
 

@@ -21,7 +21,7 @@ use fiord_wire::message::{LeftReport, StudyCommand, Told};
 use fiord_wire::{Cleaned, Collected, Prepare};
 
 use crate::agent_study::StudyAgent;
-use crate::{hold, spool};
+use crate::spool;
 
 /// What is asked of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,9 @@ impl Task {
         }
     }
 }
+
+/// The option of the main process of a pod, which is no agent.
+const HOLDS: &[u8] = b"--hold";
 
 /// The name of the process of an agent that cleans, by which others tell it from one at work.
 const CLEANS: &str = "fiord-clean";
@@ -116,7 +119,7 @@ pub(crate) fn agents() -> impl Iterator<Item = (u32, String)> {
     let is_agent = |words: &[Vec<u8>]| {
         let [program, command, ..] = words else { return false };
         let name = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-        let is_holding = words.iter().any(|word| word == hold::OPTION);
+        let is_holding = words.iter().any(|word| word == HOLDS);
         command == b"agent" && !is_holding && (name.starts_with(b"fiord") || name.starts_with(b"agent-"))
     };
     let all = processes::command_lines(process::effective_user()).into_iter();

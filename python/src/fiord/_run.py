@@ -25,7 +25,7 @@ PROGRAM_OPTIONS = frozenset(
     output output-format minimal append-terse terse-version bandwidth-log no-history tag trust fail-if undecided metrics
     live eta eta-interval eta-newline status-interval idle-prof help version cmdhelp enghelp debug crctest cpuclock-test
     memcpytest inflate-log hosts via allow-missing on-lost order group-by connect-timeout layout-timeout start-within
-    fan-out push keep-agent sudo shared pods storage-class volume-size block nodes spread context namespace image
+    fan-out push keep-agent sudo shared pods storage-class volume-size block-volume nodes spread context namespace image
     keep-pods print-manifest server daemonize root allow-exec allow-device no-secret client remote-config
     trigger-file trigger-timeout trigger trigger-remote
     """.split()

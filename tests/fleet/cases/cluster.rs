@@ -165,7 +165,7 @@ fn a_cluster_gives_pods_for_a_run_and_has_none_afterwards() {
     let cluster = Cluster::start(&programs.display().to_string());
 
     // Every field is one that the API server knows.
-    for kind in ["", "--block --spread=zone --nodes=disk=nvme"] {
+    for kind in ["", "--block-volume --spread=zone --nodes=disk=nvme"] {
         let manifest = cluster.fiord(&format!("hosts {PODS} {kind} --print-manifest")).output().unwrap();
         cluster.server.directory.write("manifest", &text(&manifest.stdout)).unwrap();
         let path = cluster.server.directory.join("manifest").display().to_string();

@@ -210,6 +210,7 @@ pub const DOORS: &[Door] = &[
             "fiord-worker",
             "hmac",
             "rustls",
+            "serde_json",
             "sha2",
         ],
         "stdout beside an agent's stream, terminals, clap",

@@ -164,7 +164,7 @@ options! {
         /// The size of the volume of each pod, as in `20Gi`. Not an option of fio.
         volume_size as "volume-size": Text;
         /// Volumes are devices, `/dev/data`, and not directories, `/data`. Not an option of fio.
-        block: Switch = 0;
+        block_volume as "block-volume": Switch = 0;
         /// Start pods on nodes with this label, as in `disk=nvme`. Not an option of fio.
         nodes: Text;
         /// Spread pods evenly over each `node` or `zone`, or start none. Not an option of fio.

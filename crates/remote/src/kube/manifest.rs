@@ -2,9 +2,10 @@
 //!
 //! Invariant: what the user says is a value in it, and checked before.
 
+use fiord_fleet::hosts::HOSTS_MAX;
 use serde_json::{Map, Value, json};
 
-use super::{Settings, check_count};
+use super::settings::Settings;
 
 /// The label that tells the pods and claims of a run from those of others.
 pub(super) const INSTANCE: &str = "app.kubernetes.io/instance";
@@ -134,6 +135,20 @@ fn volume(settings: &Settings, labels: &Value) -> Result<Value, String> {
     Ok(json!({ "name": "data", "ephemeral": { "volumeClaimTemplate": template } }))
 }
 
+/// How many pods can be asked for.
+fn check_count(pods: u32) -> Result<(), String> {
+    match pods as usize {
+        0 => {
+            Err("--via=kube: no pods are asked for: give --pods=N, or name those that run by --hosts"
+                .to_string())
+        }
+        count if count > HOSTS_MAX => {
+            Err(format!("--pods={pods}: there can be {HOSTS_MAX} hosts: ask for fewer"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A whole number of bytes, or of their multiples.
 fn is_quantity(text: &str) -> bool {
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
@@ -216,6 +231,7 @@ mod tests {
             assert!(why.contains(part), "{why}");
         };
         wrong(&|settings| settings.pods = 0, "--pods=N");
+        wrong(&|settings| settings.pods = u32::MAX, "ask for fewer");
         wrong(&|settings| settings.volume_size = None, "--volume-size");
         for size in ["20 Gi", "Gi", "0", "-1Gi", "20GB", "1.5Gi", "20Gi\""] {
             wrong(&|settings| settings.volume_size = Some(size.to_string()), "--volume-size");

@@ -51,7 +51,7 @@ impl State {
     /// The first is no list of objects.
     pub(super) fn of(job: &str, objects: &[u8], events: &[u8]) -> Result<State, String> {
         let objects: Value = serde_json::from_slice(objects)
-            .map_err(|error| format!("kubectl: its answer cannot be read: {error}: see `kubectl version`"))?;
+            .map_err(|why| format!("kubectl: its answer cannot be read: {why}: see `kubectl version`"))?;
         let events: Value = serde_json::from_slice(events).unwrap_or_default();
         let mut found = Found::default();
         let mut running = Vec::new();
