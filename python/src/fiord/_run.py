@@ -32,7 +32,7 @@ PROGRAM_OPTIONS = frozenset(
 )
 
 #: Options of jobs that are the beginning of one of the program's.
-JOB_OPTIONS_ALL_THE_SAME = frozenset(["ba", "mem"])
+JOB_OPTIONS_ALL_THE_SAME = frozenset(["ba", "block", "mem"])
 
 
 def run(
