@@ -14,9 +14,8 @@ use serde_json::Value;
 use crate::clients;
 use crate::model::{
     CpuFigures, DirectionFigures, DirectionName, DiskFigures, EnergyFigures, ErrorFigures, HostOverTime,
-    JobFigures, LatencyBucket, LatencyFigures, LatencyTargetFigures, Percentile,
-    RepeatedFigures, Report, ReportFormat, ReportedFinding, SampleMoments, SteadyFigures, SyncFigures,
-    WindowFigures,
+    JobFigures, LatencyBucket, LatencyFigures, LatencyTargetFigures, Percentile, RepeatedFigures, Report,
+    ReportFormat, ReportedFinding, SampleMoments, SteadyFigures, SyncFigures, WindowFigures,
 };
 use crate::place::{ReadError, place_of};
 use fields::{Fields, PathStep, WrongType};

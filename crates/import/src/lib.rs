@@ -21,8 +21,8 @@ pub use json::replaced::with_values;
 pub use json::study::{self, StudyDocument, StudyRows, StudyValue};
 pub use model::{
     CpuFigures, DirectionFigures, DirectionName, DiskFigures, EnergyFigures, Heading, HostOverTime,
-    JobFigures, LatencyFigures, Percentile, RepeatedFigures, Report, ReportFormat,
-    ReportedFinding, SampleMoments, WindowFigures,
+    JobFigures, LatencyFigures, Percentile, RepeatedFigures, Report, ReportFormat, ReportedFinding,
+    SampleMoments, WindowFigures,
 };
 pub use place::ReadError;
 pub use totals::Totals;
