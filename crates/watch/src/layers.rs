@@ -21,18 +21,20 @@ pub(crate) fn resync(
     shares: &[Share],
 ) -> Option<(f64, Conclusion)> {
     let running = device.resync.as_ref();
-    let of_array = |share: &&Share| {
-        let issuer = share.issuer.and_then(|issuer| observation.issuers.get(issuer));
-        issuer.is_some_and(|issuer| match issuer.kind(Operation::Write) {
-            IssuerKind::Resync => true,
-            // One of them reads a member, the other writes to the next.
-            IssuerKind::Array => running.is_some_and(|running| {
-                issuer.name.strip_prefix(&running.array).is_some_and(|rest| rest.starts_with('_'))
-            }),
-            _ => false,
-        })
+    let kind = |share: &Share| {
+        let issuer = share.issuer.and_then(|issuer| observation.issuers.get(issuer))?;
+        let is_of_it =
+            |array: &String| issuer.name.strip_prefix(array).is_some_and(|rest| rest.starts_with('_'));
+        match issuer.kind(Operation::Write) {
+            IssuerKind::Array if running.is_none_or(|running| !is_of_it(&running.array)) => None,
+            kind @ (IssuerKind::Resync | IssuerKind::Array) => Some(kind),
+            _ => None,
+        }
     };
-    let percent: f64 = shares.iter().filter(of_array).map(|share| share.time_percent).sum();
+    let of_array = || shares.iter().filter_map(|share| Some((kind(share)?, share.time_percent)));
+    let percent: f64 = of_array().map(|(_, percent)| percent).sum();
+    // The array's thread writes what the resync has read, and some of what others write to the array.
+    let at_most = if of_array().any(|(kind, _)| kind == IssuerKind::Array) { "up to " } else { "" };
     let array = running.map_or("its array", |running| running.array.as_str());
     let action = running.map_or("resync", |running| running.action.as_str());
     let done = running.and_then(|running| running.done_percent);
@@ -40,7 +42,7 @@ pub(crate) fn resync(
     let found = Conclusion {
         code: "resync",
         sentence: format!(
-            "The {action} of {array}{done}, has {percent:.0} % of the time of {}.",
+            "The {action} of {array}{done}, has {at_most}{percent:.0} % of the time of {}.",
             device.name
         ),
         remedy: "Wait for it, or slow it down (sync_speed_max in /sys/block/md*/md, in KiB/s).",
@@ -154,7 +156,7 @@ mod tests {
         assert_eq!(codes(&found), ["resync", "resync"]);
         assert_eq!(
             conclusions(&found)[1].sentence,
-            "The resync of md0, 37 % done, has 80 % of the time of sdb."
+            "The resync of md0, 37 % done, has up to 80 % of the time of sdb."
         );
         // An array's thread also passes on what it is asked for.
         assert_eq!(codes(&members(None)), ["resync"], "sda, of which the resync has read");

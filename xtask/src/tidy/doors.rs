@@ -292,6 +292,7 @@ pub const DOORS: &[Door] = &[
             "fiord-plan",
             "fiord-report",
             "fiord-servers",
+            "fiord-stats",
             "fiord-svg",
             "fiord-sys",
             "fiord-testing",
