@@ -163,7 +163,7 @@ fn runs_are_selected_as_in_the_list() {
 fn a_history_without_runs_has_all_columns() {
     let home = Home { dir: Dir::new() };
     let csv = home.run("history --export=csv").assert_success().stdout.clone();
-    assert!(csv.starts_with("id,study,kind,") && csv.trim_end().ends_with(",trim_latency_max_ns"), "{csv}");
+    assert!(csv.starts_with("id,study,kind,") && csv.contains(",trim_latency_max_ns,"), "{csv}");
     assert!(home.exported("").is_empty());
     assert_eq!(home.run("history --export=line").assert_success().stdout, "");
 }

@@ -93,7 +93,7 @@ fn a_container_is_chosen_by_its_identifier_and_its_neighbor_is_named() {
     let verdict = quiet["verdict"].as_str().unwrap();
     assert!(verdict.contains(&format!("Container {} had 100 % of the time", &own.id[..12])), "{verdict}");
 
-    // Many processes, of which none has most.
+    // Many processes, each of which has some.
     let reads = || fiord(dir.path(), &endless(device, 64, "randread"));
     let other = need!(Container::running(&dir, 2, &[(); 4].map(|()| reads())));
     until_read(device, 500);
@@ -102,7 +102,7 @@ fn a_container_is_chosen_by_its_identifier_and_its_neighbor_is_named() {
     let document = stopped(running);
     assert_eq!(codes(&document), ["neighbor"], "{document:#}");
     let said = sentence(&document, "neighbor");
-    let named = format!(" processes in container {}, ", &other.id[..12]);
+    let named = format!(" in container {}, ", &other.id[..12]);
     assert!(said.contains(&format!("Others than container {} keep", &own.id[..12])), "{said}");
     assert!(said.contains(", first of all ") && said.contains(&named), "{said}");
     let group = format!("/docker-{}.scope", other.id);
