@@ -60,7 +60,7 @@ pub fn evidence(plan: &Plan, measured: &Measurements<'_>) -> Vec<Finding> {
     findings.extend(measured.working(plan).filter_map(|(job, known)| depth::not_reached(job, known.stats)));
     findings.extend(jobs().filter_map(|(job, known)| mix::not_reached(job, known.stats)));
     findings.extend(measured.working(plan).filter_map(|(job, known)| syncs::excluded(job, known.stats)));
-    findings.extend(jobs().filter_map(|(job, known)| trims::unqueued(job, known)));
+    findings.extend(jobs().filter_map(|(job, known)| trims::unqueued(job, known.stats)));
     findings.extend(jobs().filter_map(|(job, known)| length::by_size(job, known)));
     findings.extend(length::few_samples(plan, measured));
     findings.extend(length::apart(plan, measured));

@@ -44,6 +44,8 @@ counts! {
         "I/Os of an open loop (rate_arrivals=open) that were due while as many were waiting as may, and were never issued.";
     WAITING_ARRIVALS: direction, "waiting_arrivals",
         "I/Os of an open loop (rate_arrivals=open) that were still waiting to be issued when the job ended.";
+    UNQUEUED_TRIMS: job, "unqueued_trims",
+        "Trims that ended before the job went on, because the engine or the kernel did not queue them.";
     ZONE_RESETS: job, "zone_resets",
         "Zones that the job reset so that they could be written again; counted if a target is zoned.";
 }

@@ -79,8 +79,6 @@ pub struct WorkerReport {
     pub passed_over: Vec<String>,
     /// Warnings, although it did not fail.
     pub warnings: Vec<Remark>,
-    /// Trims that a queued engine could not queue, so that each ended before the job went on.
-    pub trims_unqueued: u64,
     /// What of its measured time was no I/O.
     pub own: OwnTime,
     /// By how much the page cache grew of files that it used past it.
@@ -121,7 +119,6 @@ pub(crate) fn not_started(job: &Job) -> WorkerReport {
         failure: None,
         passed_over: Vec::new(),
         warnings: Vec::new(),
-        trims_unqueued: 0,
         own: OwnTime::default(),
         cache_growth: Vec::new(),
         ramp: RampEnd::Over,

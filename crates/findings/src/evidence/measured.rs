@@ -33,8 +33,6 @@ pub struct JobEvidence<'a> {
     pub ended: Ended,
     /// What it measured.
     pub stats: &'a JobStats,
-    /// Trims that its engine could not queue.
-    pub trims_unqueued: u64,
     /// When its I/O began, in milliseconds since 1970.
     pub started_ms: u64,
     /// How long it did I/O, in milliseconds.

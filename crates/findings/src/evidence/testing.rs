@@ -9,14 +9,7 @@ use super::measured::{Ended, JobEvidence, Measurements};
 
 /// A job that did nothing for ten seconds.
 pub(crate) fn job(stats: &JobStats) -> JobEvidence<'_> {
-    JobEvidence {
-        ramp: RampEnd::Over,
-        ended: Ended::Otherwise,
-        stats,
-        trims_unqueued: 0,
-        started_ms: 1_000,
-        elapsed_ms: 10_000,
-    }
+    JobEvidence { ramp: RampEnd::Over, ended: Ended::Otherwise, stats, started_ms: 1_000, elapsed_ms: 10_000 }
 }
 
 /// A run of which nothing was measured.

@@ -6,13 +6,14 @@ use fiord_options::job;
 use fiord_plan::Job;
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding};
+use fiord_stats::JobStats;
+use fiord_stats::count::UNQUEUED_TRIMS;
 
-use super::measured::JobEvidence;
 use crate::subject;
 
 /// Trims of a queued job that ended one by one.
-pub(super) fn unqueued(job: &Job, known: &JobEvidence<'_>) -> Option<Finding> {
-    let (depth, trims) = (job.depth.max, known.trims_unqueued);
+pub(super) fn unqueued(job: &Job, stats: &JobStats) -> Option<Finding> {
+    let (depth, trims) = (job.depth.max, stats.counts.get(&UNQUEUED_TRIMS)?);
     if depth < 2 || trims < 2 {
         return None;
     }
@@ -31,20 +32,18 @@ pub(super) fn unqueued(job: &Job, known: &JobEvidence<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use fiord_stats::JobStats;
-
     use super::*;
-    use crate::evidence::testing;
     use crate::testing::plan;
 
     #[test]
     fn trims_that_ended_one_by_one_are_found_in_a_job_that_queues() {
-        let stats = JobStats::default();
-        let found = |depth: &'static str, trims_unqueued: u64| {
+        let found = |depth: &'static str, trims: u64| {
             let options =
                 [("ioengine", "libaio"), ("iodepth", depth), ("filename", "/dev/x"), ("rw", "trim")];
             let plan = plan(&[("a", &options)]);
-            unqueued(&plan.jobs[0], &JobEvidence { trims_unqueued, ..testing::job(&stats) })
+            let mut stats = JobStats::default();
+            stats.counts.add(&UNQUEUED_TRIMS, trims);
+            unqueued(&plan.jobs[0], &stats)
         };
         let finding = found("8", 100).unwrap();
         let sentence = "100 trims were made one at a time, of the 8 that iodepth allows: ioengine=libaio did not queue them";

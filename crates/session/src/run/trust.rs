@@ -258,7 +258,6 @@ fn job(worker: &WorkerReport) -> JobEvidence<'_> {
             EndReason::Error | EndReason::NotStarted => Ended::Failed,
         },
         stats: &worker.stats,
-        trims_unqueued: worker.trims_unqueued,
         started_ms: worker.started_ms,
         elapsed_ms: worker.elapsed_ms,
     }

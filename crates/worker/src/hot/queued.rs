@@ -13,6 +13,7 @@ use std::io;
 
 use fiord_engine::contract::{Completion, Outcome, QueuedEngine, Slot, Wait};
 use fiord_plan::{Action, Depth, Op};
+use fiord_stats::count::UNQUEUED_TRIMS;
 use fiord_sys::clock::Clock;
 use fiord_sys::errno::Errno;
 
@@ -215,7 +216,10 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
     #[cold]
     fn count_unqueued(&mut self, completion: Completion<'arena>, op: Op, start_ns: u64) -> Result<u64, End> {
         let end_ns = self.clock.now_ns();
-        self.work.recorder.trims_unqueued += u64::from(op.action == Action::Trim);
+        if op.action == Action::Trim {
+            // Once, for the first.
+            allow_alloc(|| self.work.recorder.stats.counts.add(&UNQUEUED_TRIMS, 1));
+        }
         self.queue.begin_unqueued(completion.slot.index(), op, start_ns);
         if self.noted.take().is_none_or(|noted| noted.counts) {
             self.work.recorder.stats.depth.record_many(self.queue.depth_shown(), 1);

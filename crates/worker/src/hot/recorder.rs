@@ -28,8 +28,6 @@ pub(super) const NOW: u64 = 0;
 pub(crate) struct Recorder<'a> {
     /// Boxed: they are large, and every move would deepen the worker's stack.
     pub stats: Box<JobStats>,
-    /// Trims that a queued engine could not queue.
-    pub trims_unqueued: u64,
     /// When the loop has to do something else before the next I/O, on its clock: `NOW` after work that is not an I/O, since the
     /// clock has to be read again then. The loop compares with this anyway.
     pub due_ns: u64,
@@ -85,7 +83,6 @@ impl<'a> Recorder<'a> {
         stats.sync.latency = latency(job.access.barriers != Barriers::default() || job.replay.is_some());
         Recorder {
             stats,
-            trims_unqueued: 0,
             due_ns: u64::MAX,
             live,
             before: live.counters(),

@@ -51,7 +51,6 @@ pub(crate) struct Worker<'a> {
     started_ms: u64,
     passed_over: Vec<String>,
     warnings: Vec<Remark>,
-    trims_unqueued: u64,
     own: OwnTime,
     cache_growth: Vec<CacheGrowth>,
     ramp: RampEnd,
@@ -79,7 +78,6 @@ pub(crate) fn run_job(shared: &RunState, job: &Job, run_on: RunOn) -> WorkerRepo
         started_ms: clock::read_ms(job.measure.start_clock_id),
         passed_over: Vec::new(),
         warnings: Vec::new(),
-        trims_unqueued: 0,
         cache_growth: Vec::new(),
         ramp: RampEnd::Over,
         unstarted: true,
@@ -396,7 +394,6 @@ impl<'a> Worker<'a> {
         let ended_ns = clock::monotonic_ns() - looked_ns;
         self.live.set_ended_ns(ended_ns);
         self.live.set_state(State::Finishing);
-        self.trims_unqueued = work.recorder.trims_unqueued;
         self.own = work.own;
         self.stats = work.recorder.conclude(self.job.engine.descriptor, &engine.end_threads());
         if let Some(resets) = work.source.zone_resets() {
@@ -441,7 +438,6 @@ impl<'a> Worker<'a> {
             failure,
             passed_over: std::mem::take(&mut self.passed_over),
             warnings: std::mem::take(&mut self.warnings),
-            trims_unqueued: self.trims_unqueued,
             own: self.own,
             cache_growth: std::mem::take(&mut self.cache_growth),
             ramp: self.ramp,
