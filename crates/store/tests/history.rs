@@ -383,7 +383,7 @@ fn a_report_of_another_format_is_refused_and_its_run_is_still_listed() {
     let change = "UPDATE report SET body = CAST(x'13' || substr(body, 2) AS BLOB)";
     Connection::open(place.file()).unwrap().execute_batch(change).unwrap();
     let error = history.load(RunSelector::Id(id)).unwrap_err();
-    assert!(matches!(error.cause, Cause::OtherReport { found: 19, known: 4 }), "{error}");
+    assert!(matches!(error.cause, Cause::OtherReport { found: 19, known: 5 }), "{error}");
     let remedy = "use that fiord, or delete the run with fiord history rm";
     assert!(error.to_string().ends_with(remedy), "{error}");
     assert_eq!(ids(&history, &Filter::default()), [id]);
