@@ -115,7 +115,7 @@ pub const ADDED_OBJECTS: [&str; 3] = ["steady_part", "fiord", "windows"];
 pub const ADDED_LOGS: [&str; 2] = ["_resp.", "_resp_hist."];
 
 /// The objects that fiord adds to a job with a rate, and to one that replays a trace, as its last keys.
-pub const ADDED_JOB_OBJECTS: [&str; 2] = ["response", "replay"];
+pub const ADDED_JOB_OBJECTS: [&str; 3] = ["response", "replay", "counts"];
 
 /// The first words of the same in normal text, after fio's report, in their order.
 pub const ADDED_TEXTS: [&str; 3] = [
