@@ -114,13 +114,15 @@ pub const ADDED_OBJECTS: [&str; 3] = ["steady_part", "fiord", "windows"];
 /// What the names of logs that fiord adds for jobs with a rate contain: those of response latencies.
 pub const ADDED_LOGS: [&str; 2] = ["_resp.", "_resp_hist."];
 
-/// The objects that fiord adds to a job with a rate, and to one that replays a trace, as its last keys.
+/// The objects that fiord adds to a job with a rate, to one that replays a trace, and to one of which it counts what fio does
+/// not, as its last keys.
 pub const ADDED_JOB_OBJECTS: [&str; 3] = ["response", "replay", "counts"];
 
 /// The first words of the same in normal text, after fio's report, in their order.
-pub const ADDED_TEXTS: [&str; 3] = [
+pub const ADDED_TEXTS: [&str; 4] = [
     "\nResponse latency, from the start that the rate intended:\n",
     "\nReplay lateness, from the times in the trace:\n",
+    "\nCounts:\n",
     "\nFindings:\n",
 ];
 
