@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{ArgMatches, Parser};
 use fiord_report::path::visible_lines;
 use fiord_session::SessionError;
 use fiord_store::StoreError;
@@ -109,26 +109,43 @@ pub(crate) trait Invocation: Parser {
 /// # Errors
 /// The page of `--help`, or what is wrong with the arguments.
 pub(crate) fn parsed<O: Parser>(arguments: &[OsString]) -> Result<O, clap::Error> {
-    let command = O::command();
+    O::from_arg_matches(&matches(O::command, arguments)?)
+}
+
+/// The arguments of a command. Not generic, like all that subcommands have alike: there are two dozen of them.
+fn matches(command: fn() -> clap::Command, arguments: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    let command = command();
     // Pages of nested subcommands name the whole command line up to them.
     let name = command.get_name().to_string();
     // A missing subcommand is an error like a missing argument, instead of the help page on standard error.
     let command =
         config::with_defaults(command).no_binary_name(true).bin_name(name).arg_required_else_help(false);
-    O::from_arg_matches(&command.try_get_matches_from(arguments)?)
+    command.try_get_matches_from(arguments)
 }
 
 /// Runs a subcommand on the arguments that follow its name.
 pub(crate) fn run<I: Invocation>(arguments: &[OsString], subcommands: &Subcommands) -> ExitCode {
     let ended = match I::read(arguments) {
         Ok(invocation) => invocation.run(subcommands),
-        Err(wrong) if wrong.use_stderr() => Err(wrong_usage(wrong, &I::command())),
-        Err(help) => print(layout::fitted(&help.render().to_string())),
+        Err(why) => not_read(why, I::command),
     };
-    ended.unwrap_or_else(|CommandError { why, status }| {
-        say(&format!("{}: {why}\n", I::command().get_name()));
-        ExitCode::from(status)
-    })
+    ended.unwrap_or_else(|why| failed(&why, I::command))
+}
+
+/// Shows the page of help that was asked for.
+///
+/// # Errors
+/// What is wrong with the arguments, if that is why they were not read.
+fn not_read(why: clap::Error, command: fn() -> clap::Command) -> Result<ExitCode, CommandError> {
+    match why.use_stderr() {
+        true => Err(wrong_usage(why, &command())),
+        false => print(layout::fitted(&why.render().to_string())),
+    }
+}
+
+fn failed(CommandError { why, status }: &CommandError, command: fn() -> clap::Command) -> ExitCode {
+    say(&format!("{}: {why}\n", command().get_name()));
+    ExitCode::from(*status)
 }
 
 fn wrong_usage(mut wrong: clap::Error, command: &clap::Command) -> CommandError {

@@ -12,7 +12,7 @@ use fiord_remote::{Finished, Onlooker};
 use fiord_report::columns;
 use fiord_report::live::{self, LiveProgress};
 use fiord_report::number::Units;
-use fiord_stats::Capped;
+use fiord_stats::{Capped, OrderBy};
 use fiord_sys::{clock, tty};
 use fiord_wire::controller::{Remote, SILENT_NS};
 use fiord_wire::{Controller, Rates, Told};
@@ -125,8 +125,9 @@ impl Standing {
             };
             ranked.push((rank, number, row));
         }
-        ranked
-            .sort_by(|(one, _, slow), (other, _, fast)| one.cmp(other).then(slow.iops.total_cmp(&fast.iops)));
+        ranked.order_by(|(one, _, slow), (other, _, fast)| {
+            one.cmp(other).then(slow.iops.total_cmp(&fast.iops))
+        });
         standing.troubled = ranked.iter().filter(|(rank, ..)| *rank == 0).count();
         standing.elapsed_s = elapsed_ns as f64 / 1e9;
         standing.left_s = left_ns.map(|left_ns| left_ns as f64 / 1e9);

@@ -4,7 +4,7 @@
 //! picture is bounded.
 
 use fiord_import::HostOverTime;
-use fiord_stats::Capped;
+use fiord_stats::{Capped, OrderBy};
 use fiord_svg::{Anchor, Document, Element, Path};
 
 use crate::axis::Axis;
@@ -39,7 +39,7 @@ impl<'a> HostsMap<'a> {
     pub(crate) fn new(id: String, title: String, hosts: &'a [HostOverTime]) -> Option<HostsMap<'a>> {
         let mut rows: Vec<&HostOverTime> = hosts.iter().collect();
         let sum = |host: &HostOverTime| host.iops.iter().sum::<f64>();
-        rows.sort_by(|one, other| sum(one).total_cmp(&sum(other)));
+        rows.order_by(|one, other| sum(one).total_cmp(&sum(other)));
         let most = rows.iter().flat_map(|host| &host.iops).copied().fold(0.0, f64::max);
         let end_s = rows.iter().map(|host| host.iops.len() as f64 * host.window_s).fold(0.0, f64::max);
         let left_out = rows.len().saturating_sub(ROWS_MAX);

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use fiord_stats::OrderBy;
+
 use crate::evidence::{CULPRIT_PERCENT, busiest};
 use crate::observation::Observation;
 use crate::tables::{Share, shares};
@@ -76,6 +78,6 @@ fn groups(observation: &Observation, shares: &[Share]) -> Vec<Group> {
         group.time_percent += share.time_percent;
     }
     let mut groups: Vec<Group> = by_home.into_values().filter(|group| group.processes > 1).collect();
-    groups.sort_by(|one, other| other.time_percent.total_cmp(&one.time_percent));
+    groups.order_by(|one, other| other.time_percent.total_cmp(&one.time_percent));
     groups
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: whatever a cluster answers, it is read or passed over; its texts are shown on one line, cut off.
 
+use fiord_stats::OrderBy;
 use serde_json::Value;
 
 /// The annotation that has the number of a pod.
@@ -66,7 +67,7 @@ impl State {
         for event in items(&events) {
             found.look_at_event(event, job);
         }
-        running.sort();
+        running.order_by(Ord::cmp);
         let running = running.into_iter().map(|(_, pod, node)| (pod, node)).collect();
         Ok(State { running, troubles: found.troubles() })
     }
