@@ -57,26 +57,30 @@ pub(super) fn job(name: &str, settings: &Settings) -> Result<Value, String> {
     }))
 }
 
+/// What all pods have. No limit of CPU: whoever has used its quota is stopped in the middle of an I/O. As text, which is
+/// less code than making these values takes.
+const POD: &str = r#"{
+    "restartPolicy": "Never",
+    "terminationGracePeriodSeconds": 5,
+    "automountServiceAccountToken": false,
+    "containers": [{
+        "name": "fiord",
+        "image": "",
+        "command": ["fiord", "agent", "--hold"],
+        "resources": { "requests": { "cpu": "1", "memory": "512Mi" }, "limits": { "memory": "512Mi" } },
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "capabilities": { "drop": ["ALL"] },
+            "seccompProfile": { "type": "RuntimeDefault" }
+        }
+    }]
+}"#;
+
 /// A pod without its volume.
 fn pod(settings: &Settings) -> Result<Value, String> {
     let image = settings.image.clone().unwrap_or_else(|| format!("fiord:{}", env!("CARGO_PKG_VERSION")));
-    let mut pod = json!({
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 5,
-        "automountServiceAccountToken": false,
-        "containers": [{
-            "name": "fiord",
-            "image": image,
-            "command": ["fiord", "agent", "--hold"],
-            // No limit of CPU: whoever has used its quota is stopped in the middle of an I/O.
-            "resources": { "requests": { "cpu": "1", "memory": "512Mi" }, "limits": { "memory": "512Mi" } },
-            "securityContext": {
-                "allowPrivilegeEscalation": false,
-                "capabilities": { "drop": ["ALL"] },
-                "seccompProfile": { "type": "RuntimeDefault" },
-            },
-        }],
-    });
+    let mut pod: Value = serde_json::from_str(POD).map_err(|why| why.to_string())?;
+    pod["containers"][0]["image"] = Value::from(image);
     if let Some(nodes) = &settings.nodes {
         pod["nodeSelector"] = Value::Object(selector(nodes)?);
     }
