@@ -64,6 +64,7 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
             ("apt-utils", "/usr/bin/apt-ftparchive"),
             ("createrepo-c", "/usr/bin/createrepo_c"),
             ("dnf", "/usr/bin/dnf"),
+            ("rpm", "/usr/bin/rpm"),
             ("makepkg", "/usr/bin/makepkg"),
             ("libarchive-tools", "/usr/bin/bsdtar"),
             ("fakeroot", "/usr/bin/fakeroot"),
@@ -190,5 +191,61 @@ fn environment(stage: &str, name: &str, packages: &[&str]) {
         .and_then(|()| std::fs::write(venv.join("complete"), "").map_err(|error| error.to_string()));
     if let Err(why) = done {
         println!("install: {why}; what {stage} needs of it will be skipped");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a machine has on which this is compiled, with git, rustup and Debian's essential packages.
+    const ALREADY_THERE: &[&str] = &[
+        "apt-cache",
+        "apt-get",
+        "cp",
+        "dpkg",
+        "git",
+        "gzip",
+        "id",
+        "kill",
+        "losetup",
+        "mount",
+        "nsenter",
+        "rustc",
+        "rustfmt",
+        "rustup",
+        "sh",
+        "sha256sum",
+        "sleep",
+        "sudo",
+        "tar",
+        "umount",
+        "unshare",
+    ];
+
+    #[test]
+    fn every_program_that_a_stage_runs_is_installed() {
+        let signs = PACKAGES.iter().flat_map(|(_, packages)| packages.iter().map(|(_, sign)| *sign));
+        let installed: Vec<&str> = signs.chain(ALREADY_THERE.iter().copied()).collect();
+        let is_there = |program: &str| {
+            let subcommand = program.strip_prefix("cargo-");
+            installed.iter().any(|sign| sign.rsplit('/').next() == Some(program))
+                || CARGO_SUBCOMMANDS.iter().any(|(_, name, _)| subcommand == Some(name))
+        };
+        let mut found = 0;
+        let files = repo::files().unwrap();
+        for file in files.iter().filter(|file| file.starts_with("xtask/src/") && file.ends_with(".rs")) {
+            let text = std::fs::read_to_string(repo::root().join(file)).unwrap();
+            let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+            for after in
+                ["Command::new(\"", "command(\""].iter().flat_map(|call| product.split(*call).skip(1))
+            {
+                let program = after.split('"').next().unwrap_or_default();
+                let program = program.rsplit('/').next().unwrap_or_default();
+                assert!(is_there(program), "{file}: no stage installs {program}");
+                found += 1;
+            }
+        }
+        assert!(found > 30, "found only {found} programs");
     }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::chroot;
 use super::tree::{SHELLS, said};
-use crate::{repo, stage};
+use crate::{packages, repo, stage};
 
 /// Which Debian, from the mirror that mmdebstrap takes by itself.
 const SUITE: &str = "bookworm";
@@ -26,11 +26,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// Why there can be no such root here.
 pub fn is_possible() -> Result<(), String> {
     chroot::is_possible()?;
-    ["mmdebstrap", "dnf"].iter().try_for_each(|program| {
-        repo::output_of(repo::command(program, &["--version"]))
-            .map(drop)
-            .map_err(|_| format!("needs {program}: apt-get install {program}"))
-    })
+    packages::have_programs(&["mmdebstrap", "dnf", "rpm"].map(|program| (program, program)))
 }
 
 /// Makes a root with apt, which installs the package of the repository, and profiles the root's own file system with it.
