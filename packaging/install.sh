@@ -3,16 +3,20 @@
 #
 #     sh install.sh [--prefix DIRECTORY] [--version X.Y.Z]
 #
-# Invariant: nothing below the prefix changes before the archive has the checksum that SHA256SUMS says and its binary runs
-# here; the binary is put in place last, by a rename.
+# Invariant: nothing below the prefix changes before SHA256SUMS is signed by SIGNER (if one is known), the archive has the
+# checksum that it says, and its binary runs here; the binary is put in place last, by a rename.
 set -eu
 
 RELEASES=https://github.com/fiord-io/fiord/releases
 
+# The public key of whoever signs SHA256SUMS, without its first and last line; `cargo x dist --sign` puts it here.
+SIGNER=${FIORD_SIGNER:-}
+
 USAGE="sh install.sh [--prefix DIRECTORY] [--version X.Y.Z]
 
 Downloads the newest release of fiord, or that VERSION, and installs it below DIRECTORY: /usr/local for root, else
-~/.local. FIORD_BASE_URL names another place that has SHA256SUMS and the archive."
+~/.local. FIORD_BASE_URL names another place that has SHA256SUMS and the archive, FIORD_SIGNER another
+public key that the former is signed by."
 
 fail() {
     printf 'install.sh: %s\n' "$*" >&2
@@ -45,6 +49,16 @@ sha256_of() {
     else
         fail "needs sha256sum, shasum or openssl to check the download; install one of them"
     fi
+}
+
+# SHA256SUMS is signed by the signer, if one is known.
+check_signature() {
+    [ -n "$SIGNER" ] || return 0
+    has openssl || fail "needs openssl to check who signed the download; install it"
+    download "$base/SHA256SUMS.sig" "$work/SHA256SUMS.sig"
+    printf '%s\n' '-----BEGIN PUBLIC KEY-----' "$SIGNER" '-----END PUBLIC KEY-----' | fold -w 64 >"$work/signer.pem"
+    openssl dgst -sha256 -verify "$work/signer.pem" -signature "$work/SHA256SUMS.sig" "$work/SHA256SUMS" >/dev/null 2>&1 ||
+        fail "$base/SHA256SUMS: is not signed by $SIGNER; nothing was installed, and what is there may be forged"
 }
 
 architecture() {
@@ -98,6 +112,7 @@ main() {
     trap 'exit 143' TERM HUP
     work=$(mktemp -d) || fail "no temporary directory; set TMPDIR to one that can be written"
     download "$base/SHA256SUMS" "$work/SHA256SUMS"
+    check_signature
     line=$(grep "  fiord-[0-9][0-9A-Za-z.+-]*-$machine-linux\.tar\.gz\$" "$work/SHA256SUMS") ||
         fail "$base/SHA256SUMS: has no archive for $machine"
     [ "$(printf '%s\n' "$line" | wc -l)" -eq 1 ] || fail "$base/SHA256SUMS: has several archives for $machine"

@@ -65,7 +65,7 @@ const STAGES: &[Stage] = &[
     Stage("mutants", InOrder, |gate| mutants::stage(gate.share)),
     Stage("browser", InOrder, |gate| gate.with_binary(browser::stage)),
     Stage("install", InOrder, |gate| gate.with_binary(wheel::stage)),
-    Stage("dist", InOrder, |_| dist::stage()),
+    Stage("dist", InOrder, |gate| dist::stage(gate.share)),
     Stage("quiet", Last, |_| quiet()),
 ];
 

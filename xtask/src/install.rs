@@ -68,6 +68,8 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
             ("makepkg", "/usr/bin/makepkg"),
             ("libarchive-tools", "/usr/bin/bsdtar"),
             ("fakeroot", "/usr/bin/fakeroot"),
+            ("openssl", "/usr/bin/openssl"),
+            ("curl", "/usr/bin/curl"),
             ("ruby", "/usr/bin/ruby"),
             ("nix-bin", "/usr/bin/nix-instantiate"),
         ],
@@ -106,10 +108,11 @@ pub const SERVERS: &[Package] = &[
 ];
 
 /// Virtual environments of Python below the target directory, by the stage that needs them, with their packages: what
-/// readers of fio's files import, and what makes the site.
+/// readers of fio's files import, and what makes the site, and what links for an old glibc.
 const ENVIRONMENTS: &[(&str, &str, &[&str])] = &[
     ("compat", "readers", &["fio-plot==1.1.21", "six", "numpy", "pandas"]),
     ("site", site::ENVIRONMENT, &["mkdocs==1.6.1"]),
+    ("dist", dist::ZIG, &["cargo-zigbuild==0.24.1", "ziglang==0.13.0"]),
 ];
 
 /// Subcommands of cargo, by the stage that needs them. No registry that is reached here has them built.
@@ -125,9 +128,7 @@ pub fn run(stages: &[&str]) -> Result<(), String> {
     let is_chosen = |stage: &str| stages.contains(&stage);
     let needed = PACKAGES.iter().filter(|(of, _)| of.iter().any(|stage| is_chosen(stage)));
     packages::install(&needed.flat_map(|(_, packages)| *packages).copied().collect::<Vec<_>>());
-    for (stage, name, packages) in ENVIRONMENTS.iter().filter(|(stage, ..)| is_chosen(stage)) {
-        environment(stage, name, packages);
-    }
+    environments(stages);
     if is_chosen("address-sanitizer") {
         nightly();
     }
@@ -149,6 +150,12 @@ pub fn run(stages: &[&str]) -> Result<(), String> {
         println!("install: {why}; the cases in the guest will be skipped");
     }
     Ok(())
+}
+
+/// Makes the virtual environments that these stages need.
+pub fn environments(stages: &[&str]) {
+    let needed = ENVIRONMENTS.iter().filter(|(stage, ..)| stages.contains(stage));
+    needed.for_each(|(stage, name, packages)| environment(stage, name, packages));
 }
 
 /// The compiler with AddressSanitizer.

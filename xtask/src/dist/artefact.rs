@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::binary::PROFILE;
 use super::tree::{Tree, said};
+use super::{glibc, image};
 use crate::{repo, stage, wheel};
 
 /// Something to make.
@@ -25,8 +26,13 @@ pub struct Artefact {
     pub make: fn(&Tree) -> Result<PathBuf, String>,
 }
 
-pub static ALL: [Artefact; 5] = [
-    Artefact { name: "archive", probe: &["tar", "--version"], install: "apt-get install tar", make: archive },
+pub static ALL: [Artefact; 6] = [
+    Artefact {
+        name: "archive",
+        probe: &["tar", "--version"],
+        install: "apt-get install tar",
+        make: |tree| pack(tree, &tree.binary, "linux"),
+    },
     Artefact {
         name: "deb",
         probe: &["cargo", "deb", "--version"],
@@ -43,13 +49,19 @@ pub static ALL: [Artefact; 5] = [
         name: "image",
         probe: &["buildah", "--version"],
         install: "apt-get install buildah",
-        make: image,
+        make: image::make,
     },
     Artefact {
         name: "wheel",
         probe: &["python3", "--version"],
         install: "apt-get install python3",
         make: |tree| wheel::build(&tree.binary, &directory()?, tree.processor.name),
+    },
+    Artefact {
+        name: "glibc",
+        probe: &["readelf", "--version"],
+        install: "apt-get install binutils",
+        make: glibc::archive,
     },
 ];
 
@@ -107,7 +119,7 @@ pub fn directory() -> Result<PathBuf, String> {
 }
 
 /// Runs a command of which only errors are of interest.
-fn quietly(command: Command) -> Result<(), String> {
+pub fn quietly(command: Command) -> Result<(), String> {
     repo::output_of(command).map(drop)
 }
 
@@ -116,9 +128,10 @@ pub fn archive_name(processor: &str) -> String {
     format!("fiord-{VERSION}-{processor}-linux.tar.gz")
 }
 
-fn archive(tree: &Tree) -> Result<PathBuf, String> {
-    let name = format!("fiord-{VERSION}-{}-linux", tree.processor.name);
-    let path = directory()?.join(archive_name(tree.processor.name));
+/// An archive of a binary and of the tree's pages, for these systems.
+pub fn pack(tree: &Tree, binary: &Path, systems: &str) -> Result<PathBuf, String> {
+    let name = format!("fiord-{VERSION}-{}-{systems}", tree.processor.name);
+    let path = directory()?.join(format!("{name}.tar.gz"));
     let root = repo::root();
     let mut command = Command::new("tar");
     // The same bytes for the same files, whoever packs them.
@@ -134,7 +147,7 @@ fn archive(tree: &Tree) -> Result<PathBuf, String> {
         ])
         .arg(&path)
         .args([&format!("--transform=s,^,{name}/,"), "-C"])
-        .arg(tree.binary.parent().unwrap_or(&root))
+        .arg(binary.parent().unwrap_or(&root))
         .args(["fiord", "-C"])
         .arg(&tree.directory)
         .args(["man", "completions", "-C"])
@@ -175,52 +188,6 @@ fn rpm(tree: &Tree) -> Result<PathBuf, String> {
     command.args(["--auto-req", "disabled", "--output"]).arg(&path);
     quietly(command)?;
     Ok(path)
-}
-
-/// An image with the binary and its licences alone, made by buildah without a daemon, mounts or registries.
-fn image(tree: &Tree) -> Result<PathBuf, String> {
-    named("image").is_possible()?;
-    let path = directory()?.join(format!("fiord-{VERSION}-{}-image.tar", tree.processor.name));
-    let state = repo::target_dir().join("buildah");
-    let buildah = |args: &[&str]| {
-        let mut command = Command::new("buildah");
-        command.args(["--storage-driver", "vfs", "--root"]).arg(state.join("root")).arg("--runroot");
-        command.arg(state.join("run")).args(args).current_dir(repo::root()).stderr(Stdio::inherit());
-        command
-    };
-    let container = repo::output_of(buildah(&["from", "--arch", tree.processor.debian, "scratch"]))?;
-    let container = container.trim();
-    let made = image_in(container, tree, &path, &buildah);
-    let removed = quietly(buildah(&["rm", container]));
-    made.and(removed).map(|()| path)
-}
-
-fn image_in(
-    container: &str,
-    tree: &Tree,
-    path: &Path,
-    buildah: &dyn Fn(&[&str]) -> Command,
-) -> Result<(), String> {
-    let binary = tree.binary.to_string_lossy();
-    quietly(buildah(&["copy", "--quiet", container, &binary, "/usr/bin/fiord"]))?;
-    let licences = ["LICENSE-APACHE", "LICENSE-MIT"];
-    quietly(buildah(&[&["copy", "--quiet", container][..], &licences, &["/usr/share/doc/fiord/"]].concat()))?;
-    let labels = [
-        "org.opencontainers.image.title=fiord",
-        "org.opencontainers.image.licenses=MIT OR Apache-2.0",
-        &format!("org.opencontainers.image.version={VERSION}"),
-    ];
-    let mut config =
-        vec!["config", "--entrypoint", "[\"/usr/bin/fiord\"]", "--cmd", "help", "--workingdir", "/data"];
-    config.extend(["--env", "PATH=/usr/bin", "--env", "XDG_STATE_HOME=/data/.fiord"]);
-    config.extend(labels.iter().flat_map(|label| ["--label", label]));
-    config.push(container);
-    quietly(buildah(&config))?;
-    if path.exists() {
-        fs::remove_file(path).map_err(|error| said(path, &error))?;
-    }
-    let destination = format!("oci-archive:{}:fiord:{VERSION}", path.display());
-    quietly(buildah(&["commit", "--quiet", container, &destination]))
 }
 
 /// `SHA256SUMS` of these files and of those that it has and that are there, such as another processor's; as

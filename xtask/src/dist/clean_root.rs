@@ -63,6 +63,18 @@ pub fn by_rpm(repository: &Path) -> Result<(), String> {
     root.study()
 }
 
+/// A binary that needs glibc, on the oldest Debian of the mirrors, which has 2.31.
+pub fn of_oldest(binary: &Path) -> Result<(), String> {
+    let root = Root::new("oldest-root")?;
+    let mut make = Command::new("mmdebstrap");
+    make.args(["--quiet", "--variant=extract", "--include=libc6", "bullseye"]).arg(&root.0);
+    stage::command(make)?;
+    let place = root.0.join("usr/bin");
+    let copied = std::fs::create_dir_all(&place).and_then(|()| std::fs::copy(binary, place.join("fiord")));
+    copied.map_err(|error| said(&place, &error))?;
+    root.study()
+}
+
 /// The same with a package that is a tar file, as those of Arch Linux are, whose package manager is not on other systems.
 pub fn by_tar(package: &Path) -> Result<(), String> {
     let root = Root::new("tar-root")?;

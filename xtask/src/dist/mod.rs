@@ -8,23 +8,30 @@ mod bare_root;
 mod binary;
 mod chroot;
 mod clean_root;
+mod glibc;
+mod image;
 mod processor;
 mod recipes;
 mod record;
 mod repositories;
+mod signature;
 mod sizes;
 mod tree;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::stage::StageResult;
+use crate::stage::{Share, StageResult};
+use crate::tally::Tally;
+use crate::{install, repo};
 
 use self::artefact::{ALL, Artefact, Made};
 use self::processor::Processor;
 
-const HELP: &str = "cargo x dist [--for PROCESSOR] [--install] [--quick] [--record] [--recipes] [--repo] [--try[=ROOT]]
-             [ARTEFACT…]
+pub use self::glibc::ENVIRONMENT as ZIG;
+
+const HELP: &str = "cargo x dist [--for PROCESSOR] [--install] [--quick] [--record] [--recipes] [--index] [--repo]
+             [--sign KEY] [--try[=ROOT]] [ARTEFACT…]
 
 Builds fiord as a static binary, and packages it in target/packages:
 
@@ -33,8 +40,10 @@ Builds fiord as a static binary, and packages it in target/packages:
   rpm       an RPM package (needs cargo-generate-rpm)
   image     a container image in an OCI archive, made without a daemon (needs buildah)
   wheel     a Python package with the binary and the module of python/ (needs python3)
+  glibc     fiord-VERSION-PROCESSOR-linux-glibc.tar.gz: as the archive, with a binary that needs glibc 2.28 or later, and opens
+            the C libraries of engines such as rbd (needs cargo-zigbuild)
 
-and SHA256SUMS of them. Without a name it makes all five; cargo x ci --install installs what they need.
+and SHA256SUMS of them. Without a name it makes all six; cargo x ci --install installs what they need.
 
   --for PROCESSOR
                 x86_64 (the default) or aarch64, whose binary runs here under qemu's emulation of programs
@@ -43,15 +52,19 @@ and SHA256SUMS of them. Without a name it makes all five; cargo x ci --install i
   --record      writes sizes and times of everything to docs/install.md, and the bytes by crate to bench/binary.json
   --recipes     also writes what other package managers install the archives by, of both processors: fiord.rb (Homebrew),
                 PKGBUILD and .SRCINFO (AUR), flake.nix (Nix)
+  --index       also makes fiord-VERSION-image.tar, one image of the images of both processors
   --repo        also writes what makes the directory a repository for apt and for dnf (needs apt-utils and createrepo-c)
+  --sign KEY    also signs SHA256SUMS with this private key (openssl ecparam -genkey -name prime256v1 -noout), and puts
+                install.sh beside it, which then refuses what is not signed by it
   --try[=ROOT]  also runs the binary, by chroot, in a root file system that has nothing but /proc and /sys, or in ROOT,
                 such as that of Alpine Linux: a job, two studies and the page of a run
 ";
 
-/// `cargo x dist [--for PROCESSOR] [--install] [--quick] [--record] [--recipes] [--repo] [--try[=ROOT]] [ARTEFACT…]`
+/// `cargo x dist [--for PROCESSOR] [--install] [--quick] [--record] [--recipes] [--index] [--repo] [--sign KEY] [--try[=ROOT]]
+/// [ARTEFACT…]`
 pub fn run(args: &[String]) -> Result<(), String> {
-    let (mut is_quick, mut is_recorded, mut is_repository) = (false, false, false);
-    let (mut has_recipes, mut installs, mut tried) = (false, false, None);
+    let (mut is_quick, mut is_recorded, mut installs) = (false, false, false);
+    let (mut after, mut key, mut tried) = (Vec::<fn(&Path) -> Result<(), String>>::new(), None, None);
     let (mut processor, mut names) = (&processor::ALL[0], Vec::new());
     let mut args = args.iter().map(String::as_str);
     while let Some(arg) = args.next() {
@@ -64,8 +77,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
             ("--install", _) => installs = true,
             ("--quick", _) => is_quick = true,
             ("--record", _) => is_recorded = true,
-            ("--recipes", _) => has_recipes = true,
-            ("--repo", _) => is_repository = true,
+            ("--recipes", _) => after.push(recipes::write),
+            ("--index", _) => after.push(image::write_index),
+            ("--repo", _) => after.push(repositories::write),
+            ("--sign", _) => key = Some(args.next().ok_or("--sign: needs the file of a private key")?),
             ("--try", _) => tried = Some(None),
             (_, Some(root)) => tried = Some(Some(Path::new(root))),
             (unknown, None) if unknown.starts_with('-') => {
@@ -82,17 +97,17 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     if installs {
         processor.install()?;
+        install::environments(&["dist"]);
     }
     let wanted = ALL.iter().filter(|one| names.is_empty() || names.contains(&one.name));
     let made = make(processor, &wanted.collect::<Vec<_>>(), is_quick, is_recorded)?;
     if is_recorded {
         record::write(&made)?;
     }
-    if is_repository {
-        repositories::write(&artefact::directory()?)?;
-    }
-    if has_recipes {
-        recipes::write(&artefact::directory()?)?;
+    let directory = artefact::directory()?;
+    after.iter().try_for_each(|write| write(&directory))?;
+    if let Some(key) = key {
+        signature::write(&directory, Path::new(key))?;
     }
     tried.map_or(Ok(()), |root| bare_root::run(&binary::path(processor), root))
 }
@@ -119,7 +134,7 @@ fn make(
     let start = Instant::now();
     let binary = binary::build(processor, is_quick, is_recorded)?;
     let mut table = vec![Made::of("binary", binary.clone(), start.elapsed())?];
-    let tree = tree::write(&binary, processor)?;
+    let tree = tree::write(&binary, processor, is_quick)?;
     let mut failures = Vec::new();
     for artefact in wanted {
         let start = Instant::now();
@@ -136,7 +151,7 @@ fn make(
 
 /// The stage of CI: the packages from a repository, by apt and by rpm in roots of their own, where `fiord quick` runs, one made
 /// by makepkg likewise, and the binary in an empty root.
-pub fn stage() -> StageResult {
+pub fn stage(share: Share) -> StageResult {
     let processor = &processor::ALL[0];
     let packages = ["archive", "deb", "rpm"].map(artefact::named);
     if let Err(why) = clean_root::is_possible()
@@ -150,10 +165,25 @@ pub fn stage() -> StageResult {
     let installed = make(processor, &packages, true, false).and_then(|_| {
         let directory = artefact::directory()?;
         repositories::write(&directory)?;
+        signature::check(&directory, &repo::target_dir().join("signed"))?;
         clean_root::by_apt(&directory)?;
         clean_root::by_rpm(&directory)?;
         let (package, _workshop) = recipes::check(&directory)?;
         clean_root::by_tar(&package)
     });
-    StageResult::of(installed.and_then(|()| bare_root::run(&binary::path(processor), None)))
+    let started = installed.and_then(|()| bare_root::run(&binary::path(processor), None));
+    StageResult::of(started).and(on_glibc(processor, share))
+}
+
+/// Of eight commits one builds fiord for older systems, since that compiles everything once more, and runs it on the oldest
+/// Debian that its mirrors have.
+fn on_glibc(processor: &Processor, share: Share) -> StageResult {
+    let is_turn = || Ok(share == Share::All || repo::commit_number()? % 8 == 0);
+    match glibc::is_possible().and_then(|()| is_turn()) {
+        Err(why) => StageResult::Skipped(why),
+        Ok(false) => StageResult::Passed(Tally::default()),
+        Ok(true) => {
+            StageResult::of(glibc::build(processor, true).and_then(|binary| clean_root::of_oldest(&binary)))
+        }
+    }
 }

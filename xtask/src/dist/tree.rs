@@ -18,14 +18,16 @@ pub const SHELLS: [(&str, &str); 4] =
 pub struct Tree {
     pub processor: &'static Processor,
     pub binary: PathBuf,
+    /// Whether the binary is hardly optimised.
+    pub is_quick: bool,
     /// `man/*.1`, `man/*.1.gz` and `completions/SHELL/FILE`.
     pub directory: PathBuf,
 }
 
 /// Writes the tree beside the binary.
-pub fn write(binary: &Path, processor: &'static Processor) -> Result<Tree, String> {
+pub fn write(binary: &Path, processor: &'static Processor, is_quick: bool) -> Result<Tree, String> {
     let directory = binary.with_file_name("tree");
-    let tree = Tree { processor, binary: binary.to_path_buf(), directory };
+    let tree = Tree { processor, binary: binary.to_path_buf(), is_quick, directory };
     if tree.directory.exists() {
         fs::remove_dir_all(&tree.directory).map_err(|error| said(&tree.directory, &error))?;
     }
