@@ -8,13 +8,13 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fiord_metrics::{Family, otlp_json, prometheus_protobuf, prometheus_text};
 use fiord_options::value::{MetricsDestination, Reading, Value};
 use fiord_report::path::shown;
+use fiord_sys::channel::{RecvTimeoutError, Sender, channel};
 use fiord_sys::errno::error_text;
 use fiord_sys::spawn::{Thread, spawn};
 use fiord_sys::{clock, sealed_map, signal, thread};

@@ -5,7 +5,9 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fiord_sys::channel;
 use std::thread;
 use std::time::Duration;
 
@@ -53,7 +55,7 @@ impl BmcPower {
         patience: Duration,
         every: Duration,
     ) -> Option<BmcPower> {
-        let (sender, first) = mpsc::sync_channel(1);
+        let (sender, first) = channel::bounded(1);
         let latest = Arc::new(Mutex::new(Latest { power_uw: None, answers: 0 }));
         let kept = Arc::downgrade(&latest);
         let asking = move || {
@@ -102,8 +104,8 @@ mod tests {
     use super::*;
 
     /// A controller that gives these answers when they are sent, and fails when there are no more.
-    fn scripted() -> (mpsc::Sender<u16>, impl FnMut() -> io::Result<u16> + Send + 'static) {
-        let (sender, answers) = mpsc::channel();
+    fn scripted() -> (channel::Sender<u16>, impl FnMut() -> io::Result<u16> + Send + 'static) {
+        let (sender, answers) = channel::channel();
         (sender, move || answers.recv().map_err(|_| io::ErrorKind::TimedOut.into()))
     }
 

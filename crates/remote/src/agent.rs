@@ -8,12 +8,12 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::atomic::AtomicU64;
-use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use fiord_options::environment::KeywordValues;
 use fiord_session::StopHandle;
+use fiord_sys::channel::{self, Receiver};
 use fiord_sys::errno::error_text;
 use fiord_sys::poll::{self, Until};
 use fiord_sys::spawn::spawn;
@@ -55,7 +55,7 @@ pub fn run(remove: bool, policy: Policy, carry_out: CarryOut<'_>) -> Result<(), 
         let _ = std::fs::remove_file(own);
     }
     policy.enforce()?;
-    let (commands, received) = mpsc::channel();
+    let (commands, received) = channel::channel();
     let (machine, first) = Agent::new(clock::monotonic_ns(), hello);
     let link = Arc::new(Link {
         machine: Mutex::new(machine),

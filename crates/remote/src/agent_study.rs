@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 
 use fiord_host::Machine;
 use fiord_session::event::Presenter;
 use fiord_session::run::drive::StageGate;
 use fiord_session::{Ending, StopHandle};
+use fiord_sys::channel::Receiver;
 use fiord_wire::Sent;
 use fiord_wire::agent::AgentEvent;
 use fiord_wire::message::Told;

@@ -3,11 +3,11 @@
 //! Invariant: no lock is held while another is taken, or while the stream is read or written.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Sender;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use fiord_session::StopHandle;
+use fiord_sys::channel::Sender;
 use fiord_sys::clock;
 use fiord_wire::Sent;
 use fiord_wire::agent::{Agent, AgentAction, AgentEvent, Outbox};

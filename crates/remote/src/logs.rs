@@ -10,7 +10,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use fiord_fleet::HostLogs;
@@ -22,6 +21,7 @@ use fiord_report::path::shown;
 use fiord_session::claims;
 use fiord_session::run::logs::WrittenLog;
 use fiord_stats::Capped;
+use fiord_sys::channel::{Receiver, RecvTimeoutError, Sender, channel};
 use fiord_sys::errno::error_text;
 use fiord_sys::signal;
 use fiord_sys::spawn::spawn;
@@ -107,7 +107,7 @@ impl LogFiles {
         let Some(writer) = &mut self.writer else { return Vec::new() };
         let mut bytes = [0; 4096];
         while writer.woken.read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
-        writer.wrote.try_iter().collect()
+        std::iter::from_fn(|| writer.wrote.try_recv().ok()).collect()
     }
 
     /// The host of this number will send these.

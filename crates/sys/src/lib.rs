@@ -17,6 +17,7 @@ pub mod aio;
 pub mod allocator;
 pub mod blkdev;
 pub mod cgroup;
+pub mod channel;
 pub mod clock;
 pub mod counter_file;
 mod cpu_model;

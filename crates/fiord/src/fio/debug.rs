@@ -3,7 +3,6 @@
 //! Invariant: lines are as fio's where a program could read them, and go where the report goes.
 
 use std::io;
-use std::sync::mpsc::{Sender, channel};
 
 use fiord_options::cli::Parsed;
 use fiord_options::value::{
@@ -11,6 +10,7 @@ use fiord_options::value::{
 };
 use fiord_options::{Globals, Section, Setting, job};
 use fiord_report::path::text;
+use fiord_sys::channel::{Sender, channel};
 use fiord_sys::spawn;
 use fiord_worker::DebugLog;
 
@@ -94,7 +94,7 @@ pub(super) fn log(settings: &DebugSettings, output: &Output) -> io::Result<Debug
     let mut output = output.duplicate()?;
     let (sender, lines) = channel::<(String, Sender<()>)>();
     spawn::spawn("fiord-debug", STACK_BYTES, move || {
-        for (line, written) in lines {
+        while let Ok((line, written)) = lines.recv() {
             output.write(&line);
             drop(written);
         }

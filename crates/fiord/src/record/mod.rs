@@ -13,7 +13,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
-use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use fiord_model::{LeftOut, RecordingEnd, RecordingHead};
 use fiord_profile::tracepoints::Page;
 use fiord_report::path::shown;
 use fiord_stats::OrderBy;
+use fiord_sys::channel;
 use fiord_sys::descriptors::{self, Opened};
 use fiord_sys::errno::error_text;
 use fiord_sys::open_names::OpenNames;
@@ -173,14 +173,14 @@ fn lacking((path, error): &TraceError) -> String {
 /// A command that is started once its thread is told to.
 struct Starter {
     thread_id: i32,
-    go: mpsc::Sender<()>,
+    go: channel::Sender<()>,
     thread: JoinHandle<std::io::Result<Child>>,
 }
 
 impl Starter {
     fn new(command: Vec<OsString>) -> Result<Starter, String> {
-        let (tell_id, id) = mpsc::channel();
-        let (go, told) = mpsc::channel::<()>();
+        let (tell_id, id) = channel::channel();
+        let (go, told) = channel::channel::<()>();
         let start = move || {
             let _ = tell_id.send(thread::id());
             if told.recv().is_err() {

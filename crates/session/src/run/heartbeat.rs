@@ -2,10 +2,10 @@
 //!
 //! Invariant: it waits for nothing but the next look, so that a pause is never one of a terminal or a file system.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use fiord_findings::{Look, Suspension, SuspensionWatch};
+use fiord_sys::channel::{Receiver, RecvTimeoutError, Sender, channel};
 use fiord_sys::counter_file::CounterFile;
 use fiord_sys::spawn::{Thread, spawn};
 use fiord_sys::{clock, procfs, signal};

@@ -8,10 +8,10 @@ mod file;
 mod held;
 mod written;
 
+use fiord_sys::channel::{Receiver, Sender, bounded, channel};
 use fiord_sys::errno::error_text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
 
@@ -71,7 +71,7 @@ type LoggedJob = (u32, JobFiles, usize);
 /// A job in its writer.
 struct WriterJob {
     files: Option<JobFiles>,
-    spares: SyncSender<LogEntries>,
+    spares: Sender<LogEntries>,
 }
 
 /// A job's receiver of entries.
@@ -133,7 +133,7 @@ impl LogWriters {
         let mut sinks = Vec::new();
         for (index, (number, files, entries)) in jobs.into_iter().enumerate() {
             let blocks = blocks_min.max(entries.div_ceil(block_ios));
-            let (spare, spares) = sync_channel(blocks);
+            let (spare, spares) = bounded(blocks);
             let sink = JobSink { index, messages: messages.clone(), spares, left: blocks - 1, block_ios };
             sinks.push((number as usize, sink));
             of_writer.push(WriterJob { files: Some(files), spares: spare });
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn a_job_has_as_many_blocks_as_it_may_and_gets_back_those_that_are_written() {
         let (messages, received) = channel();
-        let (spare, spares) = sync_channel(3);
+        let (spare, spares) = bounded(3);
         let mut sink = JobSink { index: 7, messages, spares, left: 2, block_ios: 256 };
         assert!(sink.spare().is_some() && sink.spare().is_some() && sink.spare().is_none());
         sink.take(LogEntries::default());

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::sync_channel;
 
 use super::{Clock, CounterClock, OsClock};
+use crate::channel::bounded;
 use crate::spawn::{Thread, spawn};
 use crate::{signal, thread};
 
@@ -49,7 +49,7 @@ impl Timekeeper {
     pub fn start(cpu: u32) -> io::Result<Timekeeper> {
         let kept = Arc::new(Kept::default());
         let of_thread = Arc::clone(&kept);
-        let (started, outcome) = sync_channel(1);
+        let (started, outcome) = bounded(1);
         let thread = spawn(THREAD_NAME, STACK_BYTES, move || {
             signal::leave_to_other_threads();
             let placed = thread::set_affinity(&[cpu]);

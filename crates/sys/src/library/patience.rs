@@ -3,11 +3,11 @@
 //! Invariant: the caller continues when the call has returned, or when the run is requested to stop; a call that has not
 //! returned by then continues on a thread of its own, and what it returns is dropped there.
 
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::Builder;
 use std::time::Duration;
 
 use super::LibraryError;
+use crate::channel::{self, RecvTimeoutError};
 use crate::errno::Errno;
 use crate::signal;
 
@@ -23,7 +23,7 @@ pub fn wait_for<T: Send + 'static>(
     name: &'static str,
     call: impl FnOnce() -> Result<T, LibraryError> + Send + 'static,
 ) -> Result<T, LibraryError> {
-    let (sender, receiver) = mpsc::sync_channel(1);
+    let (sender, receiver) = channel::bounded(1);
     let body = move || {
         // Nobody may be left to receive it.
         let _ = sender.send(call());

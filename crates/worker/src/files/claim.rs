@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 
+use fiord_sys::channel::{self, Receiver, Sender};
 use fiord_sys::clock;
 use fiord_sys::file::{self, OpenHow};
 use fiord_sys::stat::{self, DeviceNumber, InodeKind};
@@ -58,7 +58,7 @@ impl Claims {
         let keeper = self.keeper().map_err(|error| (first.clone(), error))?;
         let mut held = Held { keeper, numbers: Vec::new() };
         for (path, number) in devices {
-            let (reply_to, reply) = mpsc::channel();
+            let (reply_to, reply) = channel::channel();
             let sent = held.keeper.send(Request::Take(path.clone(), *number, reply_to));
             let taken = sent.map_err(keeper_ended).and_then(|()| reply.recv().map_err(keeper_ended)?);
             taken.map_err(|error| (path.clone(), error))?;
@@ -71,7 +71,7 @@ impl Claims {
     pub(crate) fn held(&self) -> Vec<DeviceNumber> {
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(keeper) = keeper else { return Vec::new() };
-        let (reply_to, reply) = mpsc::channel();
+        let (reply_to, reply) = channel::channel();
         let held = keeper.send(Request::List(reply_to)).ok().and_then(|()| reply.recv().ok());
         // Without it a device of this run would be taken for another program's.
         assert!(held.is_some(), "the thread that keeps the claims panicked");
@@ -84,7 +84,7 @@ impl Claims {
         if let Some(known) = keeper.as_ref() {
             return Ok(known.clone());
         }
-        let (requests, receiver) = mpsc::channel();
+        let (requests, receiver) = channel::channel();
         std::thread::Builder::new().name("claims".to_string()).spawn(move || keep_claims(&receiver))?;
         Ok(keeper.insert(requests).clone())
     }
@@ -97,7 +97,7 @@ fn keeper_ended<E>(_: E) -> io::Error {
 impl Drop for Held {
     fn drop(&mut self) {
         for number in &self.numbers {
-            let (reply_to, reply) = mpsc::channel();
+            let (reply_to, reply) = channel::channel();
             // Another program may need the device exclusively next, so this waits until it is released.
             if self.keeper.send(Request::Release(*number, reply_to)).is_ok() {
                 let _ = reply.recv();
@@ -111,7 +111,7 @@ fn keep_claims(requests: &Receiver<Request>) {
     // In a shared descriptor table, claims would last until the last worker that copied the table has ended.
     let _ = thread::unshare_files();
     let mut held: BTreeMap<DeviceNumber, (File, usize)> = BTreeMap::new();
-    for request in requests {
+    while let Ok(request) = requests.recv() {
         // The requester may have ended.
         match request {
             Request::Take(path, number, reply_to) => {

@@ -6,11 +6,11 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use fiord_stats::Capped;
+use fiord_sys::channel::{self, Receiver, Sender};
 use fiord_sys::errno::Errno;
 use fiord_workload::Filler;
 
@@ -112,8 +112,8 @@ fn write_direct(
     }
     contents.spare.push(first);
     count(CHUNK_BYTES, progress)?;
-    let (orders, to_write) = mpsc::channel();
-    let (ended, written) = mpsc::channel();
+    let (orders, to_write) = channel::channel();
+    let (ended, written) = channel::channel();
     let to_write = Mutex::new(to_write);
     thread::scope(|scope| {
         // Dropped at the end, which ends the threads.

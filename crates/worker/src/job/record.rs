@@ -6,11 +6,11 @@
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
 
 use fiord_plan::shown::shown;
 use fiord_plan::{Action, FileIndex, Job, Op};
+use fiord_sys::channel::{Receiver, Sender, TryRecvError, TrySendError, bounded};
 use fiord_sys::errno::error_text;
 use fiord_sys::spawn::Thread;
 use fiord_sys::{clock, spawn};
@@ -42,7 +42,7 @@ enum Event {
 pub(crate) struct RecordedSource {
     source: Source,
     batch: Vec<Recorded>,
-    filled: Option<SyncSender<Vec<Recorded>>>,
+    filled: Option<Sender<Vec<Recorded>>>,
     spare: Receiver<Vec<Recorded>>,
     writer: Option<Thread>,
     /// Why its writer has failed, if it has.
@@ -70,8 +70,8 @@ impl RecordedSource {
         opener: &TargetOpener,
     ) -> Result<RecordedSource, Failure> {
         let iolog = opener.create(path, true)?;
-        let (fill, filled) = sync_channel(BATCHES);
-        let (spares, spare) = sync_channel(BATCHES);
+        let (fill, filled) = bounded(BATCHES);
+        let (spares, spare) = bounded(BATCHES);
         for _ in 1..BATCHES {
             // There is room for all of them.
             let _ = spares.try_send(Vec::with_capacity(BATCH));
@@ -242,7 +242,7 @@ fn write_all(
     iolog: File,
     files: &[PathBuf],
     filled: &Receiver<Vec<Recorded>>,
-    spares: &SyncSender<Vec<Recorded>>,
+    spares: &Sender<Vec<Recorded>>,
 ) -> io::Result<()> {
     let is_new = iolog.metadata()?.len() == 0;
     let mut writer = IologWriter::new(BufWriter::with_capacity(WRITE_BYTES, iolog), is_new)?;

@@ -6,13 +6,13 @@
 
 use std::fs::File;
 use std::io::BufReader;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, OnceLock};
 
 use fiord_plan::shown::shown;
 use fiord_plan::{Action, DebugChannel, FileIndex, Job, Op, Purpose, Replay};
 use fiord_stats::Capped;
 use fiord_stats::Latency;
+use fiord_sys::channel::{Receiver, Sender, TryRecvError, bounded};
 use fiord_sys::spawn;
 use fiord_trace::{Entry, EntryKind, Reader};
 use fiord_workload::{OperationSource, Supply};
@@ -36,7 +36,7 @@ const READ_BYTES: usize = 1 << 18;
 /// The operations of a trace.
 pub(crate) struct ReplaySource {
     filled: Receiver<Vec<Op>>,
-    spare: SyncSender<Vec<Op>>,
+    spare: Sender<Vec<Op>>,
     batch: Vec<Op>,
     next: usize,
     /// How reading ended: at the end of the trace, or why before; unset while it goes on, and if its thread panicked.
@@ -54,8 +54,8 @@ impl ReplaySource {
         let trace = &replay.trace;
         let opened = File::open(replay.read_from());
         let opened = opened.map_err(|error| Failure::file("open", &trace.path, &error))?;
-        let (fill, filled) = sync_channel(BATCHES);
-        let (spare, spares) = sync_channel(BATCHES);
+        let (fill, filled) = bounded(BATCHES);
+        let (spare, spares) = bounded(BATCHES);
         for _ in 0..BATCHES {
             // There is room for all of them.
             let _ = spare.try_send(Vec::with_capacity(BATCH));
@@ -181,7 +181,7 @@ fn read_all(
     redirected: bool,
     mut printed: Option<PrintedEntries>,
     spares: &Receiver<Vec<Op>>,
-    fill: &SyncSender<Vec<Op>>,
+    fill: &Sender<Vec<Op>>,
 ) -> Result<(), fiord_trace::TraceError> {
     while let Ok(mut batch) = spares.recv() {
         batch.clear();
@@ -236,7 +236,7 @@ mod tests {
             (Some(Err("damaged".to_string())), Supply::Failed),
             (Some(Ok(())), Supply::Ended),
         ] {
-            let ((_, filled), (spare, _)) = (sync_channel(1), sync_channel(1));
+            let ((_, filled), (spare, _)) = (bounded(1), bounded(1));
             let mut source = ReplaySource {
                 filled,
                 spare,

@@ -4,11 +4,11 @@
 //! the job does not end before every check has. If all copies are in use the job checks the block itself.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fiord_plan::{FileIndex, Job, Op, Verification};
 use fiord_stats::Capped;
+use fiord_sys::channel::{Receiver, Sender, bounded};
 use fiord_sys::errno::Errno;
 use fiord_sys::spawn::Thread;
 use fiord_sys::{spawn, thread};
@@ -37,7 +37,7 @@ struct BlockCheck {
 /// The operations of a verified job, whose blocks are checked by other threads.
 pub(crate) struct ThreadedVerifySource {
     source: VerifySource,
-    checks: Option<SyncSender<BlockCheck>>,
+    checks: Option<Sender<BlockCheck>>,
     /// `None` of a thread that panicked, with the check it had.
     results: Receiver<Option<BlockCheck>>,
     threads: Vec<Thread>,
@@ -58,8 +58,8 @@ impl ThreadedVerifySource {
         let block_bytes = usize::capped(job.buffers.bytes.max(1));
         let threads = verification.threads as usize;
         let copies = (threads * COPIES_PER_THREAD).min(COPIES_BYTES_MAX / block_bytes).max(threads);
-        let (check, checks) = sync_channel(copies);
-        let (report, results) = sync_channel(copies);
+        let (check, checks) = bounded(copies);
+        let (report, results) = bounded(copies);
         let checks = Arc::new(Mutex::new(checks));
         let start = |_| {
             let (checks, report) = (Arc::clone(&checks), report.clone());
@@ -130,7 +130,7 @@ impl Drop for ThreadedVerifySource {
 }
 
 /// Says among the results that its thread panicked.
-struct PanicNotice<'r>(&'r SyncSender<Option<BlockCheck>>);
+struct PanicNotice<'r>(&'r Sender<Option<BlockCheck>>);
 
 impl Drop for PanicNotice<'_> {
     fn drop(&mut self) {
@@ -146,7 +146,7 @@ fn check_all(
     format: &BlockFormat,
     block_bytes: usize,
     checks: &Mutex<Receiver<BlockCheck>>,
-    report: &SyncSender<Option<BlockCheck>>,
+    report: &Sender<Option<BlockCheck>>,
 ) {
     let _notice = PanicNotice(report);
     let mut scratch = CheckBuffer::for_blocks_of(block_bytes);
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_panics_says_so_among_the_results_and_one_that_ends_does_not() {
-        let (report, results) = sync_channel::<Option<BlockCheck>>(1);
+        let (report, results) = bounded::<Option<BlockCheck>>(1);
         let panicking = spawn::spawn("panics", STACK_BYTES, {
             let report = report.clone();
             move || {

@@ -4,7 +4,6 @@
 //! not return from the kernel is abandoned after a grace period and named in the report.
 
 use std::ops::Range;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use fiord_plan::job::ControlGroup;
 use fiord_plan::{ClockSource, DebugChannel, Job, Plan, shown};
 use fiord_stats::Capped;
 use fiord_stats::JobStats;
+use fiord_sys::channel::{self, RecvTimeoutError};
 use fiord_sys::clock::{self, CounterClock};
 use fiord_sys::spawn::{Thread, spawn};
 use fiord_sys::{reserve, sealed_map, signal, thread};
@@ -160,7 +160,7 @@ impl<'w> Coordinator<'w> {
         if !layout_thread::is_wanted(&shared.plan.jobs) {
             return;
         }
-        let (sender, events) = mpsc::channel();
+        let (sender, events) = channel::channel();
         let for_thread = Arc::clone(&shared);
         let started = spawn("layout", STACK_BYTES, move || {
             signal::leave_to_other_threads();
@@ -194,7 +194,11 @@ impl<'w> Coordinator<'w> {
 
     /// Reports the layout's progress to the watcher until it is done; `false` if it hangs. `current` is the job whose
     /// files are being laid out, and after a hang the job it hung on.
-    fn follow_layout(&mut self, events: &mpsc::Receiver<LayoutEvent>, current: &mut Option<usize>) -> bool {
+    fn follow_layout(
+        &mut self,
+        events: &channel::Receiver<LayoutEvent>,
+        current: &mut Option<usize>,
+    ) -> bool {
         loop {
             let event = events.recv_timeout(TICK);
             let now_ns = clock::monotonic_ns();

@@ -2,9 +2,8 @@
 //!
 //! Invariant: runs on its own thread, because a thread that touches a target may never return from the kernel.
 
-use std::sync::mpsc::Sender;
-
 use fiord_plan::Job;
+use fiord_sys::channel::Sender;
 use fiord_sys::clock;
 
 use crate::failure::Failure;
