@@ -9,9 +9,9 @@ use crate::{packages, repo, stage_times};
 
 const HELP: &str = "cargo x targets [--install] [TARGET…]
 
-Checks that fiord compiles for other processors: aarch64-unknown-linux-gnu, riscv64gc-unknown-linux-gnu and
-armv7-unknown-linux-gnueabihf, or those named. It needs Rust's standard library for each, and a C compiler (SQLite and ring
-are partly written in C); --install first installs both.
+Checks that fiord compiles for other processors: aarch64-unknown-linux-gnu, riscv64gc-unknown-linux-gnu,
+powerpc64le-unknown-linux-gnu and armv7-unknown-linux-gnueabihf, or those named. It needs Rust's standard library for each,
+and a C compiler (SQLite and ring are partly written in C); --install first installs both.
 ";
 
 /// A target, and the C compiler that cargo's build scripts call for it.
@@ -20,9 +20,10 @@ type Target = (&'static str, &'static str);
 /// What the stage `arm` builds and runs.
 pub const ARM: &str = "aarch64-unknown-linux-gnu";
 
-const TARGETS: [Target; 3] = [
+const TARGETS: [Target; 4] = [
     (ARM, "aarch64-linux-gnu-gcc"),
     ("riscv64gc-unknown-linux-gnu", "riscv64-linux-gnu-gcc"),
+    ("powerpc64le-unknown-linux-gnu", "powerpc64le-linux-gnu-gcc"),
     ("armv7-unknown-linux-gnueabihf", "arm-linux-gnueabihf-gcc"),
 ];
 
@@ -32,6 +33,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("libc6-dev-arm64-cross", "/usr/aarch64-linux-gnu/include/stdlib.h"),
     ("gcc-riscv64-linux-gnu", "/usr/bin/riscv64-linux-gnu-gcc"),
     ("libc6-dev-riscv64-cross", "/usr/riscv64-linux-gnu/include/stdlib.h"),
+    ("gcc-powerpc64le-linux-gnu", "/usr/bin/powerpc64le-linux-gnu-gcc"),
+    ("libc6-dev-ppc64el-cross", "/usr/powerpc64le-linux-gnu/include/stdlib.h"),
     ("gcc-arm-linux-gnueabihf", "/usr/bin/arm-linux-gnueabihf-gcc"),
     ("libc6-dev-armhf-cross", "/usr/arm-linux-gnueabihf/include/stdlib.h"),
 ];

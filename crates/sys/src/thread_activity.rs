@@ -55,13 +55,13 @@ const CALLS: &[(libc::c_long, &str, About)] = &[
     (libc::SYS_pwritev2, "pwritev2", About::Descriptor),
     (libc::SYS_fsync, "fsync", About::Descriptor),
     (libc::SYS_fdatasync, "fdatasync", About::Descriptor),
-    #[cfg(target_pointer_width = "64")]
+    #[cfg(all(target_pointer_width = "64", not(target_arch = "powerpc64")))]
     (libc::SYS_sync_file_range, "sync_file_range", About::Descriptor),
     (libc::SYS_syncfs, "syncfs", About::Descriptor),
     (libc::SYS_fallocate, "fallocate", About::Descriptor),
     (libc::SYS_ftruncate, "ftruncate", About::Descriptor),
     (libc::SYS_ioctl, "ioctl", About::Descriptor),
-    #[cfg(target_pointer_width = "64")]
+    #[cfg(all(target_pointer_width = "64", not(target_arch = "powerpc64")))]
     (libc::SYS_fadvise64, "fadvise", About::Descriptor),
     (libc::SYS_msync, "msync", About::Nothing),
     #[cfg(target_pointer_width = "64")]
