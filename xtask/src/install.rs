@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use crate::packages::{self, Package, quiet};
-use crate::{arm, dist, guest, repo, site, stage, targets};
+use crate::{arm, dist, guest, repo, site, stage, targets, wheel};
 
 /// Packages, by the stages that need them.
 const PACKAGES: &[(&[&str], &[Package])] = &[
@@ -108,10 +108,11 @@ pub const SERVERS: &[Package] = &[
 ];
 
 /// Virtual environments of Python below the target directory, by the stage that needs them, with their packages: what
-/// readers of fio's files import, and what makes the site, and what links for an old glibc.
+/// readers of fio's files import, what makes the site, what checks types, and what links for an old glibc.
 const ENVIRONMENTS: &[(&str, &str, &[&str])] = &[
     ("compat", "readers", &["fio-plot==1.1.21", "six", "numpy", "pandas"]),
     ("site", site::ENVIRONMENT, &["mkdocs==1.6.1"]),
+    ("install", wheel::MYPY, &["mypy==2.4.1"]),
     ("dist", dist::ZIG, &["cargo-zigbuild==0.24.1", "ziglang==0.13.0"]),
 ];
 

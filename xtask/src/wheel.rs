@@ -15,6 +15,9 @@ use crate::tally::{Counts, Tally};
 /// Python's release from which on the module works.
 const OLDEST_MINOR: u32 = 9;
 
+/// The virtual environment below the target directory that has mypy.
+pub const MYPY: &str = "mypy";
+
 /// Tells the release of a Python 3 that can make environments, as a minor number.
 const PROBE: &str =
     "import sys, venv, ensurepip; assert sys.version_info[0] == 3; print(sys.version_info[1])";
@@ -111,17 +114,16 @@ fn tested(python: &Path, wheel: &Path, place: &Path) -> StageResult {
     unittest("python/tests", tests)
 }
 
-/// The types of the module, by mypy: that of the path, or of `target/python/tools`.
+/// The types of the module, by mypy.
 fn types(place: &Path) -> StageResult {
-    let tools = place.join("tools/bin/mypy");
-    let program = if tools.exists() { tools } else { PathBuf::from("mypy") };
-    let mut probe = Command::new(&program);
-    probe.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    if !probe.status().is_ok_and(|status| status.success()) {
-        return StageResult::Skipped("types of the Python module: mypy is not installed".to_string());
+    let program = repo::target_dir().join(MYPY).join("bin/mypy");
+    if !program.exists() {
+        return StageResult::Skipped(
+            "types of the Python module: needs mypy: cargo x ci --install install".to_string(),
+        );
     }
     let mut mypy = Command::new(&program);
-    mypy.current_dir(repo::root().join("python")).arg("--cache-dir").arg(place.join("mypy"));
+    mypy.current_dir(repo::root().join("python")).arg("--cache-dir").arg(place.join("types"));
     counted("mypy", StageResult::of(repo::output_of(mypy).map(drop)))
 }
 
