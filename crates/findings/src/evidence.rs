@@ -8,6 +8,7 @@ pub(crate) mod depth;
 mod direct;
 pub(crate) mod errors;
 mod flat;
+mod gpu;
 mod health;
 pub(crate) mod length;
 pub(crate) mod measured;
@@ -27,6 +28,7 @@ mod traffic;
 mod trims;
 pub(crate) mod waits;
 
+use fiord_host::CAN_LOAD;
 use fiord_plan::Plan;
 use fiord_report::{Code, Finding};
 use fiord_stats::{ProgressSample, RunSteadiness};
@@ -46,6 +48,9 @@ pub fn evidence(plan: &Plan, measured: &Measurements<'_>) -> Vec<Finding> {
     let is_cached = !cache.is_empty();
     findings.extend(cache);
     findings.extend(direct::not_honoured(plan, measured));
+    if CAN_LOAD {
+        findings.extend(gpu::copied(plan, measured));
+    }
     findings.extend(others::foreign(plan, measured));
     findings.extend(others::waited(measured));
     findings.extend(suspended::of(measured.suspension));

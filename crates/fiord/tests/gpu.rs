@@ -245,6 +245,40 @@ fn errors_of_either_library_end_the_job_by_name_and_number() {
     deep.assert_status(1).assert_prints(&["CU_FILE_INTERNAL_ERROR (5030)", "io_batchsize"]);
 }
 
+/// The sentence of the finding about the way that bytes took.
+fn copied(ran: &Ran) -> Option<String> {
+    let document = ran.assert_success().json();
+    let findings = document["findings"].as_array().unwrap().clone();
+    let of_way = findings.iter().find(|finding| finding["code"] == "gds-compat")?;
+    Some(of_way["sentence"].as_str().unwrap().to_string())
+}
+
+#[test]
+fn bytes_that_went_through_the_memory_of_the_machine_are_found() {
+    let machine = need!(Machine::stand_in());
+    let (none, partly) = (("STAND_IN_WAYS", "0.0:0:2:f"), ("STAND_IN_COPIED", "20"));
+    for way in &WAYS[..2] {
+        let line = format!("{way} --rw=read");
+        let found = |told: &[(&str, &str)]| copied(&machine.told(told, &line));
+        assert_eq!(found(&[]), None, "{way}: directly");
+        let all = "all bytes went to the GPU or from it through the memory of this machine: nvidia-fs is not loaded";
+        assert_eq!(found(&[none]).unwrap(), all, "{way}");
+        assert_eq!(
+            found(&[partly]).unwrap(),
+            "cuFile counted 40 I/Os through the memory of this machine",
+            "{way}: also of storage that is supported"
+        );
+        assert_eq!(found(&[none, ("STAND_IN_COPIED", "0")]), None, "{way}: counts say more");
+        assert_eq!(found(&[none, ("STAND_IN_FAIL", "cuFileDriverGetProperties:5030:1")]), None, "{way}");
+    }
+    let job = "--filename=data --size=1m --bs=16k --ioengine=libcufile --direct=1 --rw=read";
+    let one_after_another =
+        machine.told(&[partly], &format!("--direct=1 --rw=read --name=next --stonewall {job}"));
+    assert!(copied(&one_after_another).unwrap().contains("80 I/Os"), "the driver was closed in between");
+    let posix = machine.told(&[none], "--cuda_io=posix --rw=read");
+    assert_eq!(copied(&posix), None, "as the job asks for");
+}
+
 // divergence: `direct=0` with `ioengine=libcufile`
 #[test]
 fn what_does_not_fit_is_refused_before_anything_is_opened() {

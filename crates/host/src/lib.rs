@@ -55,6 +55,8 @@ pub use fiord_device::{
     CounterSample, Device, DeviceUse, DiskCounters, DiskUse, EnergyUse, FailureWarning, HealthLog,
     RequestQueue,
 };
+pub use fiord_sys::library::CAN_LOAD;
+pub use fiord_sys::library::cufile::Ways as GpuWays;
 pub use fiord_sys::procfs::{CpuTicks, MachineTraffic, ProcessIo};
 pub use fiord_sys::quota::QuotaOf;
 pub use fiord_sys::stat::{DeviceNumber, DirectAlignment, DirectSupport};

@@ -261,6 +261,13 @@ codes! {
     DirectNotHonoured = "direct-not-honoured", Void,
         see "`fincore FILE`, or `cachestat`, during the run; `iostat` shows fewer bytes than the report.",
         fix "On btrfs `chattr +C` on an empty file or its directory; otherwise another file system, or the device below.";
+    /// cuFile moved bytes between files and memory of a GPU through the memory of this machine (compatibility mode), by its
+    /// own account: it says that nothing can be reached directly here, or its statistics count such I/Os, where it keeps
+    /// them (`cufile_stats` 3). Without these, a part of the I/Os and `force_compat_mode` are not found.
+    GdsCompat = "gds-compat", Caution,
+        see "`gdscheck -p`; with `cufile_stats` 3 in `/etc/cufile.json`, `gds_stats -p PID -l 3`.",
+        fix "Load nvidia-fs, or use storage that `gdscheck -p` calls supported. With `CUFILE_ALLOW_COMPAT_MODE=false` such \
+             I/O fails instead.";
     /// A large part of the bytes written had not reached a device at the end of the run: they were in the page cache,
     /// or overwritten there.
     NotYetWritten = "not-yet-written", Void,

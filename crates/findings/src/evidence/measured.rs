@@ -2,7 +2,7 @@
 //!
 //! Invariant: there is an entry for each job of the plan, in its order.
 
-use fiord_host::{DeviceUse, Health, HostReading, PageCacheUse};
+use fiord_host::{DeviceUse, GpuWays, Health, HostReading, PageCacheUse};
 use fiord_plan::{Job, Plan};
 use fiord_stats::{JobStats, ProgressSample, RampEnd, RunSteadiness};
 
@@ -64,6 +64,8 @@ pub struct Measurements<'a> {
     pub own_cost: Option<&'a OwnCost>,
     /// The steps of the processor's counter in nanoseconds, if they are longer than one.
     pub counter_step_ns: Option<f64>,
+    /// The ways to memory of GPUs, if cuFile was used.
+    pub gpu_ways: Option<GpuWays>,
 }
 
 /// Parts of a run that are shorter than this are not judged by themselves, in nanoseconds.

@@ -26,6 +26,7 @@ pub(crate) fn nothing<'a>() -> Measurements<'a> {
         health: (&[], &[]),
         own_cost: None,
         counter_step_ns: None,
+        gpu_ways: None,
     }
 }
 

@@ -140,6 +140,9 @@ table! {
     interrupted: Interrupted, Proof::Runs(interrupted_runs);
     cache_served: CacheServed, Proof::Runs(cache_served_runs);
     direct_not_honoured: DirectNotHonoured, Proof::Runs(direct_not_honoured_runs);
+    gds_compat: GdsCompat, elsewhere(
+        "it takes libraries that stand in for those of a GPU",
+        "crates/fiord/tests/gpu.rs", "bytes_that_went_through_the_memory_of_the_machine_are_found");
     not_yet_written: NotYetWritten, Proof::Runs(not_yet_written_runs);
     foreign_io: ForeignIo, Proof::Runs(foreign_io_runs);
     disk_shared: DiskShared, Proof::Runs(disk_shared_runs);

@@ -10,6 +10,9 @@
 //   STAND_IN_FAIL=CALL:CODE:N    the call fails with the code from its Nth time on
 //   STAND_IN_SHORT=1             every other transfer moves a part
 //   STAND_IN_HANG=1              no operation of a batch ends
+//   STAND_IN_WAYS=A.B:S:C:F      what the driver tells: the version of nvidia-fs, and flags of storage, control and features;
+//                                if it is not set, all of a machine where each NVMe disk is reached directly
+//   STAND_IN_COPIED=N            statistics are kept, and N I/Os of each GPU went through the memory of the machine
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -240,6 +243,46 @@ status cuFileDriverClose_v2(void)
     if (!is_open) abort();
     is_open = 0;
     stand_in_log("give driver");
+    return of(0);
+}
+
+typedef struct {
+    struct { unsigned major, minor; size_t poll, direct; unsigned storage, control; } nvfs;
+    unsigned features, cache, buffer_cache, pinned, batch, timeout;
+} properties;
+
+status cuFileDriverGetProperties(properties *p)
+{
+    STATUS(cuFileDriverGetProperties);
+    if (!is_open) return of(5001);
+    const char *text = getenv("STAND_IN_WAYS");
+    *p = (properties){ { 2, 26, 4, 16384, 1 << 4, 1 << 1 }, 0xf, 131072, 1024, 33554432, 128, 0 };
+    if (text && sscanf(text, "%u.%u:%x:%x:%x", &p->nvfs.major, &p->nvfs.minor, &p->nvfs.storage, &p->nvfs.control,
+                       &p->features) != 5) abort();
+    return of(0);
+}
+
+typedef struct { uint64_t ok, failed; } counter;
+typedef struct {
+    struct {
+        counter calls[6];
+        uint64_t io[10];
+        counter batches[8], batch_posix_processed, batch_submissions[6];
+        uint64_t batch_io[12];
+    } basic;
+    uint64_t sizes[2][32];
+    uint32_t gpus;
+    struct { char uuid[16]; uint64_t reads[13], writes[11], registrations[5]; } per_gpu[16];
+} statistics;
+
+status cuFileGetStatsL3(statistics *s)
+{
+    const char *text = getenv("STAND_IN_COPIED");
+    if (!is_open) return of(5001);
+    if (!text) return of(5022);
+    memset(s, 0, sizeof *s);
+    s->gpus = 2;
+    for (int i = 0; i < 2; i++) s->per_gpu[i].reads[7] = strtoul(text, NULL, 10);
     return of(0);
 }
 

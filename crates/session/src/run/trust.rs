@@ -18,6 +18,7 @@ use fiord_plan::{FileKind, Job, Plan};
 use fiord_report::Finding;
 use fiord_stats::{Gather, JobPart, PartLatencies, RunSteadiness};
 use fiord_sys::clock::CounterClock;
+use fiord_sys::library::cufile;
 use fiord_worker::{CacheGrowth, EndReason, WorkerReport};
 
 use super::files::files;
@@ -44,6 +45,7 @@ pub(super) struct Witness {
 impl Witness {
     /// Examines the files of a plan before anything is laid out. `keeps`: whether something may be kept for later runs.
     pub(super) fn before(plan: &Plan, keeps: bool) -> Witness {
+        cufile::forget_ways();
         let (prober, system) = (Prober::default(), System::read());
         let target = |path: &&Path| {
             let facts = prober.probe(path).ok()?;
@@ -224,6 +226,7 @@ impl Witness {
             health,
             own_cost,
             counter_step_ns: CounterClock::shared().ok().and_then(|clock| clock.coarse_step_ns()),
+            gpu_ways: cufile::ways(),
         };
         lint(plan, &self.known, &jobs).into_iter().chain(evidence(plan, &measured))
     }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::cuda::{DeviceMemory, GpuError};
-use super::{Connection, Unavailable, functions};
+use super::{CAN_LOAD, Connection, Unavailable, functions};
 use crate::clock::c_timespec;
 use crate::errno::Errno;
 
@@ -20,6 +20,7 @@ functions! {
     struct Cufile from "libcufile.so.0" of package "libcufile0, from Debian's non-free or the repository of CUDA";
     fn cuFileDriverOpen() -> Status;
     fn cuFileDriverClose_v2() -> Status;
+    fn cuFileDriverGetProperties(*mut Properties) -> Status;
     fn cuFileHandleRegister(*mut *mut c_void, *mut Descriptor) -> Status;
     fn cuFileHandleDeregister(*mut c_void);
     fn cuFileBufRegister(*const c_void, usize, c_int) -> Status;
@@ -30,6 +31,13 @@ functions! {
     fn cuFileBatchIOSubmit(*mut c_void, c_uint, *mut Request, c_uint) -> Status;
     fn cuFileBatchIOGetStatus(*mut c_void, c_uint, *mut c_uint, *mut Event, *mut libc::timespec) -> Status;
     fn cuFileBatchIODestroy(*mut c_void);
+}
+
+functions! {
+    /// Statistics of libcufile, which version 1.15 brought.
+    #[allow(non_snake_case, reason = "the library's names")]
+    struct Statistics from "libcufile.so.0" of package "libcufile0";
+    fn cuFileGetStatsL3(*mut Counts) -> Status;
 }
 
 /// The number that cuFile gives errors of CUDA.
@@ -128,6 +136,122 @@ impl Event {
     }
 }
 
+/// What `CUfileDrvProps_t` begins with: fields that differ between versions are behind, where there is room for them.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Properties {
+    nvidia_fs: [c_uint; 2],
+    poll_threshold: usize,
+    direct_io_max: usize,
+    storage: c_uint,
+    control: c_uint,
+    features: c_uint,
+    others: [u64; 16],
+}
+
+/// `CUfileOpCounter_t`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Counter {
+    ok: u64,
+    failed: u64,
+}
+
+/// `CUfileStatsLevel3_t`, with the fields of the levels below it that are used, and with room for further ones behind.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counts {
+    calls: [u64; 22],
+    batches: [Counter; 8],
+    batch_posix_processed: Counter,
+    batch_others: [u64; 24],
+    sizes: [u64; 64],
+    gpu_count: u32,
+    gpus: [GpuCounts; 16],
+    others: [u64; 128],
+}
+
+/// `CUfilePerGpuStats_t`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct GpuCounts {
+    uuid: [u8; 16],
+    read: [u64; 7],
+    posix_reads: u64,
+    read_others: [u64; 5],
+    written: [u64; 7],
+    posix_writes: u64,
+    written_others: [u64; 3],
+    registrations: [u64; 5],
+}
+
+/// By which ways cuFile moves bytes, as it says itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ways {
+    /// The version of nvidia-fs; zeros where it is not loaded.
+    pub nvidia_fs: [u32; 2],
+    /// Storage that can be reached directly, a bit for each kind.
+    pub storage: u32,
+    /// Whether bytes may go through the memory of this machine (`allow_compat_mode`).
+    pub may_copy: bool,
+    /// Whether there may be direct ways that are not among the bits of the storage (`CU_FILE_P2P_SUPPORTED`).
+    pub has_others: bool,
+    /// At least so many I/Os went through the memory of this machine; `None` unless cuFile counts them (`cufile_stats`), and
+    /// until its driver is closed.
+    pub copied_ios: Option<u64>,
+}
+
+/// What was told since it was last forgotten.
+static WAYS: Mutex<Option<Ways>> = Mutex::new(None);
+
+/// What cuFile said in this run; `None` if it was not used.
+#[inline]
+pub fn ways() -> Option<Ways> {
+    if CAN_LOAD { *WAYS.lock().unwrap_or_else(PoisonError::into_inner) } else { None }
+}
+
+/// A new run begins, of which cuFile has said nothing yet.
+pub fn forget_ways() {
+    *WAYS.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+impl Cufile {
+    /// Asks for the properties of the driver, which is open. Without an answer nothing is known of its ways.
+    fn ask(&self) {
+        let mut told = Properties::default();
+        // SAFETY: there is room for what the call writes.
+        let answer = unsafe { (self.cuFileDriverGetProperties)(&raw mut told) };
+        let mut known = WAYS.lock().unwrap_or_else(PoisonError::into_inner);
+        let ways = Ways {
+            nvidia_fs: told.nvidia_fs,
+            storage: told.storage,
+            may_copy: told.control & (1 << 1) != 0,
+            has_others: told.features & (1 << 4) != 0,
+            // An earlier job of the run may have closed the driver, and its counts with it.
+            copied_ios: known.and_then(|earlier| earlier.copied_ios),
+        };
+        *known = (answer.error == 0).then_some(ways);
+    }
+}
+
+/// Reads the counts of the driver, which is about to be closed. Older libraries have none, and others refuse to tell unless
+/// they keep them.
+fn count_copied() {
+    let Ok(functions) = Statistics::get() else { return };
+    // SAFETY: zeros are valid counts.
+    let mut counts: Counts = unsafe { std::mem::zeroed() };
+    // SAFETY: there is room for what the call writes.
+    if unsafe { (functions.cuFileGetStatsL3)(&raw mut counts) }.error == 0
+        && let Some(ways) = WAYS.lock().unwrap_or_else(PoisonError::into_inner).as_mut()
+    {
+        let gpus = counts.gpus.iter().take(counts.gpu_count as usize);
+        let single: u64 = gpus.map(|gpu| gpu.posix_reads.saturating_add(gpu.posix_writes)).sum();
+        // Whether those of batches are among the others is not said.
+        let all = single.max(counts.batch_posix_processed.ok);
+        ways.copied_ios = Some(ways.copied_ios.unwrap_or(0).saturating_add(all));
+    }
+}
+
 /// A part of registered memory, and where it belongs in a file.
 #[derive(Debug, Clone, Copy)]
 pub struct DevicePart {
@@ -178,6 +302,7 @@ impl Driver {
                 Status { error: 0 | DRIVER_ALREADY_OPEN, .. } => {}
                 refused => refused.of("cuFileDriverOpen")?,
             }
+            functions.ask();
         }
         *users += 1;
         Ok(Driver { functions, _connection: Connection::opened() })
@@ -189,6 +314,7 @@ impl Drop for Driver {
         let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
         *users -= 1;
         if *users == 0 {
+            count_copied();
             // SAFETY: nobody uses the driver any more. An error would change nothing.
             unsafe { (self.functions.cuFileDriverClose_v2)() };
         }
@@ -371,6 +497,8 @@ impl Drop for Batch {
 
 #[cfg(test)]
 mod tests {
+    use std::mem::offset_of;
+
     use super::*;
 
     #[test]
@@ -378,6 +506,11 @@ mod tests {
     fn structures_are_those_of_the_header() {
         let sizes = [size_of::<Status>(), size_of::<Descriptor>(), size_of::<Request>(), size_of::<Event>()];
         assert_eq!(sizes, [8, 24, 64, 24]);
+        let told = [offset_of!(Properties, storage), offset_of!(Properties, features)];
+        assert_eq!(told, [24, 32]);
+        // 64 numbers of level 1, 64 of level 2, and 31 of each GPU.
+        let counts = [offset_of!(Counts, sizes), offset_of!(Counts, gpus), size_of::<GpuCounts>()];
+        assert_eq!(counts, [64 * 8, 129 * 8, 31 * 8]);
     }
 
     #[test]
