@@ -11,13 +11,14 @@ mod length;
 mod limits;
 mod logs;
 mod name;
+mod pcie;
 pub(crate) mod queue;
 mod rate;
 mod sharing;
 mod target;
 
-use fiord_host::{StorageStack, TargetFacts};
-use fiord_plan::{Direction, Job, Plan};
+use fiord_host::{CAN_LOAD, StorageStack, TargetFacts};
+use fiord_plan::{Direction, EngineName, Job, Plan};
 use fiord_report::Finding;
 
 use crate::evidence::measured::{Ended, JobEvidence};
@@ -38,6 +39,10 @@ pub fn lint(plan: &Plan, known: &Known, jobs: &[JobEvidence<'_>]) -> Vec<Finding
         if uses().next().is_some() {
             let below = target.stack.iter();
             findings.extend(below.flat_map(|stack| target::below(&target.facts, stack)));
+            let is_of_gpus = |job: &Job| job.engine.descriptor.name == EngineName::Libcufile;
+            let gpus = if CAN_LOAD && uses().any(is_of_gpus) { &known.gpus[..] } else { &[] };
+            let disks = target.stack.iter().flat_map(StorageStack::devices);
+            findings.extend(disks.flat_map(|disk| pcie::of(disk, gpus)));
         }
         if uses().any(|job| job.access.pattern.includes(Direction::Write)) {
             findings.extend(target::of_file_system(&target.facts));
@@ -87,5 +92,6 @@ pub fn lint_target(facts: &TargetFacts, stack: Option<&StorageStack>) -> Vec<Fin
         .chain(target::unwritten(facts))
         .chain(target::of_file_system(facts))
         .chain(stack.and_then(|stack| target::thin(facts, stack)))
+        .chain(stack.into_iter().flat_map(StorageStack::devices).filter_map(pcie::of_disk))
         .collect()
 }

@@ -49,6 +49,12 @@ pub(crate) fn known_target(path: &str) -> KnownTarget {
 pub(crate) fn on_device(kind: &str, write_back_cache: bool) -> StorageStack {
     let queue = RequestQueue { write_back_cache, ..RequestQueue::default() };
     let device = Device { name: "sdb".to_string(), kind: kind.to_string(), queue, ..Device::default() };
-    let facts = DeviceFacts { device, claims: Vec::new(), file_systems: Vec::new(), caches_in_memory: false };
+    let facts = DeviceFacts {
+        device,
+        claims: Vec::new(),
+        file_systems: Vec::new(),
+        caches_in_memory: false,
+        pci: None,
+    };
     StorageStack { layers: vec![Layer { depth: 0, kind: LayerKind::Device(Box::new(facts)) }] }
 }

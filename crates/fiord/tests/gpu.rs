@@ -279,6 +279,43 @@ fn bytes_that_went_through_the_memory_of_the_machine_are_found() {
     assert_eq!(copied(&posix), None, "as the job asks for");
 }
 
+/// The directory of the PCI device that a file is below, in `/sys`; `None` if its disk is none.
+fn pci_device_below(file: &Path) -> Option<PathBuf> {
+    use std::os::linux::fs::MetadataExt as _;
+    let number = fs::metadata(file).ok()?.st_dev();
+    let [major, minor] = [number >> 8 & 0xfff, number & 0xff | number >> 12 & 0xf_ff00];
+    let disk = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    let is_function = |dir: &&Path| dir.join("vendor").exists() && dir.join("class").exists();
+    disk.ancestors().find(is_function).map(Path::to_path_buf)
+}
+
+#[test]
+fn a_gpu_that_is_far_from_the_disk_is_found() {
+    let machine = need!(Machine::stand_in());
+    let Some(own) = pci_device_below(&machine.dir.join("data")) else {
+        skip!("the disk here is no PCI device");
+    };
+    // Any other device directly on the same bus is behind no port in common.
+    let bus = own.parent().unwrap();
+    let beside = fs::read_dir(bus).unwrap().flatten().map(|entry| entry.path());
+    let Some(other) = beside.into_iter().find(|dir| *dir != own && dir.join("vendor").exists()) else {
+        skip!("no other PCI device is beside the disk here");
+    };
+    if !bus.file_name().is_some_and(|name| name.to_string_lossy().starts_with("pci")) {
+        skip!("the disk here is behind a port");
+    }
+    let found = |gpu: &Path, way: &str| {
+        let address = gpu.file_name().unwrap().to_str().unwrap().to_uppercase();
+        let ran = machine.told(&[("STAND_IN_PCI", &address)], &format!("{way} --rw=read"));
+        ran.assert_success().all_output().contains("gpu-far")
+    };
+    for way in WAYS {
+        assert!(found(&other, way), "{way}");
+        assert!(!found(&own, way), "{way}: the same place");
+        assert!(!found(Path::new("0000:FF:1F.7"), way), "{way}: a place that is not known");
+    }
+}
+
 // divergence: `direct=0` with `ioengine=libcufile`
 #[test]
 fn what_does_not_fit_is_refused_before_anything_is_opened() {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::claims::{self, Claim};
 use crate::file_system::{FileSystemFacts, file_system_facts};
+use crate::pci::PciDevice;
 
 /// What is known about a block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct DeviceFacts {
     pub file_systems: Vec<FileSystemFacts>,
     /// Whether it is a loop device whose I/O, direct I/O too, goes through the page cache of its backing file.
     pub caches_in_memory: bool,
+    /// The PCI device that it is, or is attached to.
+    pub pci: Option<PciDevice>,
 }
 
 impl DeviceFacts {
@@ -71,6 +74,7 @@ impl DeviceFacts {
             claims: claims_on(device, system),
             file_systems: file_systems(device, system),
             caches_in_memory: device.attribute("loop/dio").is_some_and(|direct| direct == "0"),
+            pci: pci_device(&device.disk()),
         }
     }
 
@@ -193,6 +197,15 @@ fn transport(disk: &BlockDevice) -> Option<String> {
     let transport_by_path = || disk.attribute(&format!("device/{controller}/transport"));
     let fabric = transport().or_else(transport_by_path).filter(|fabric| bus == "nvme" && fabric != "pcie");
     Some(fabric.map_or_else(|| bus.to_owned(), |fabric| format!("nvme-{fabric}")))
+}
+
+/// The PCI device of a disk, or of the controller of an NVMe disk that is below a subsystem of the kernel's own.
+fn pci_device(disk: &BlockDevice) -> Option<PciDevice> {
+    let of_controller = || {
+        let controller = disk.directory().join("device").join(disk.name().rsplit_once('n')?.0);
+        PciDevice::above(&controller.canonicalize().ok()?)
+    };
+    PciDevice::above(disk.directory()).or_else(of_controller)
 }
 
 fn model(disk: &BlockDevice) -> Option<String> {

@@ -137,6 +137,14 @@ impl MadeUp {
         self
     }
 
+    /// A link at a place below its root, to another place there.
+    pub(crate) fn link(&self, at: &str, to: &str) -> &MadeUp {
+        let at = self.dir.path.join(at);
+        std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+        symlink(self.dir.path.join(to), at).unwrap();
+        self
+    }
+
     /// The machine with this mount table.
     pub(crate) fn system(&self, mounts: &[Mount]) -> System {
         System { sysfs: Sysfs::at(&self.dir.path), mounts: mounts.to_vec(), swaps: Vec::new() }

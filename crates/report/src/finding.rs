@@ -344,6 +344,17 @@ codes! {
     DepthNotReached = "depth-not-reached", Caution,
         see "`aqu-sz` of `iostat -x`.",
         fix "Look for what delays submission: buffered I/O, a small `nr_requests`, a busy processor.";
+    /// The PCIe link of an NVMe disk has fewer lanes or a lower rate than the disk itself could do, or that of a GPU fewer
+    /// lanes than the GPU: the slot, the firmware or a bad contact limits it, and possibly the figures.
+    PcieLink = "pcie-link", Note,
+        see "`LnkSta` beside `LnkCap` in `lspci -vv`; `current_link_speed` and `max_link_speed` in the PCI device's directory \
+             in `/sys`.",
+        fix "A slot of that rate and width; its setting in the firmware; seating the disk again.";
+    /// The disk and a GPU that its bytes go to are on different NUMA nodes, or not behind one PCIe switch: bytes between
+    /// them pass processors.
+    GpuFar = "gpu-far", Note,
+        see "`nvidia-smi topo -m`; `lspci -tv`.",
+        fix "A disk near the GPU, or a GPU near the disk (`gpu_dev_ids`).";
     /// Trims of a job with `iodepth` above 1 were made one at a time: the engine, the kernel or the target does not queue
     /// them. The job waited for each, its other I/Os too.
     TrimsUnqueued = "trims-unqueued", Caution,

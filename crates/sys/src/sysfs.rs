@@ -132,6 +132,11 @@ impl Sysfs {
         names.take(DEVICES_MAX).map(|name| dir.join(name)).collect()
     }
 
+    /// The directory of the PCI device at this address (`0000:41:00.0`).
+    pub fn pci_device(&self, address: &str) -> io::Result<PathBuf> {
+        self.root.join("bus/pci/devices").join(address).canonicalize()
+    }
+
     /// The block device of this name (`vda`, `vda1`, `dm-0`).
     pub fn block_device(&self, name: &str) -> io::Result<BlockDevice> {
         BlockDevice::at(&self.root.join("class/block").join(name))

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fiord_host::{DeviceFacts, LayerKind, Limits, StorageStack, TargetFacts};
+use fiord_host::{DeviceFacts, LayerKind, Limits, PciDevice, StorageStack, TargetFacts};
 use fiord_options::{Spec, job};
 use fiord_plan::{FilePlan, Job};
 
@@ -19,6 +19,8 @@ pub struct Known {
     pub limits: Limits,
     /// Memory that could be had without swapping, in bytes.
     pub memory_available_bytes: Option<u64>,
+    /// The GPUs that jobs used, once the run is over.
+    pub gpus: Vec<PciDevice>,
 }
 
 /// A file or device, and the storage below it.

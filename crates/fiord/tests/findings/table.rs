@@ -171,6 +171,12 @@ table! {
         "a test cannot wear out a disk",
         "tests/guest/cases/findings.rs", "a_disk_that_warns_of_its_reliability_is_worn");
     depth_not_reached: DepthNotReached, Proof::Runs(depth_not_reached_runs);
+    pcie_link: PcieLink, elsewhere(
+        "it takes a disk in a slot that limits it",
+        "crates/findings/src/lint/pcie.rs", "a_link_that_could_be_faster_is_found");
+    gpu_far: GpuFar, elsewhere(
+        "it takes libraries that stand in for those of a GPU",
+        "crates/fiord/tests/gpu.rs", "a_gpu_that_is_far_from_the_disk_is_found");
     trims_unqueued: TrimsUnqueued, lines(
         "--name=a --rw=trim --size=64k --bs=4k --iodepth=8 --ioengine=libaio",
         "--name=a --rw=trim --size=64k --bs=4k --iodepth=8 --ioengine=io_uring");

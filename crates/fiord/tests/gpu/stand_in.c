@@ -12,6 +12,7 @@
 //   STAND_IN_HANG=1              no operation of a batch ends
 //   STAND_IN_WAYS=A.B:S:C:F      what the driver tells: the version of nvidia-fs, and flags of storage, control and features;
 //                                if it is not set, all of a machine where each NVMe disk is reached directly
+//   STAND_IN_PCI=ADDRESS         where each GPU is
 //   STAND_IN_COPIED=N            statistics are kept, and N I/Os of each GPU went through the memory of the machine
 #define _GNU_SOURCE
 #include <errno.h>
@@ -113,6 +114,14 @@ int cuDeviceGet(int *device, int ordinal)
     if (!is_initialized) return 3;
     if (ordinal < 0 || ordinal >= gpus()) return 101;
     *device = ordinal;
+    return 0;
+}
+
+int cuDeviceGetPCIBusId(char *text, int length, int device)
+{
+    const char *address = getenv("STAND_IN_PCI");
+    if (!address || length < 13 || device >= gpus()) return 1;
+    snprintf(text, length, "%s", address);
     return 0;
 }
 

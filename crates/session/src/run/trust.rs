@@ -10,15 +10,15 @@ use fiord_findings::{
     log_directory, may_have_overhead, merge, steadiness,
 };
 use fiord_host::{
-    DeviceUse, Health, HostReading, LayerKind, Limits, PageCacheUse, PageCacheWatch, PowerStates, Prober,
-    StorageStack, System, health, memory_available_bytes,
+    DeviceUse, Health, HostReading, LayerKind, Limits, PageCacheUse, PageCacheWatch, PciDevice, PowerStates,
+    Prober, StorageStack, System, health, memory_available_bytes,
 };
 use fiord_options::Problem;
 use fiord_plan::{FileKind, Job, Plan};
 use fiord_report::Finding;
 use fiord_stats::{Gather, JobPart, PartLatencies, RunSteadiness};
 use fiord_sys::clock::CounterClock;
-use fiord_sys::library::cufile;
+use fiord_sys::library::{cuda, cufile};
 use fiord_worker::{CacheGrowth, EndReason, WorkerReport};
 
 use super::files::files;
@@ -46,6 +46,7 @@ impl Witness {
     /// Examines the files of a plan before anything is laid out. `keeps`: whether something may be kept for later runs.
     pub(super) fn before(plan: &Plan, keeps: bool) -> Witness {
         cufile::forget_ways();
+        cuda::forget_addresses();
         let (prober, system) = (Prober::default(), System::read());
         let target = |path: &&Path| {
             let facts = prober.probe(path).ok()?;
@@ -56,6 +57,7 @@ impl Witness {
             log_directories: log_directories(plan, &system),
             limits: Limits::read(),
             memory_available_bytes: memory_available_bytes(),
+            gpus: Vec::new(),
         };
         Witness { known, keeps, ..Witness::default() }
     }
@@ -188,6 +190,7 @@ impl Witness {
         problems: impl Iterator<Item = &'p Problem>,
     ) -> Vec<Finding> {
         self.suspension = self.recording.end();
+        self.known.gpus = gpus();
         let mut host = self.recording.readings();
         host.extend(self.recording.last_reading());
         self.health[1] = self.health_now();
@@ -244,6 +247,16 @@ fn log_directories(plan: &Plan, system: &System) -> Vec<(PathBuf, StorageStack)>
 fn stack_below(path: &Path, system: &System) -> Option<StorageStack> {
     let parts = path.ancestors().map(|part| if part.as_os_str().is_empty() { Path::new(".") } else { part });
     parts.into_iter().find_map(|part| StorageStack::of(part, system).ok())
+}
+
+/// The GPUs that jobs of the run used.
+fn gpus() -> Vec<PciDevice> {
+    let addresses = cuda::addresses();
+    if addresses.is_empty() {
+        return Vec::new();
+    }
+    let system = System::read();
+    addresses.iter().filter_map(|address| PciDevice::at(address, &system)).collect()
 }
 
 fn job(worker: &WorkerReport) -> JobEvidence<'_> {

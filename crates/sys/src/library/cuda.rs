@@ -6,8 +6,9 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use super::{Unavailable, functions};
+use super::{CAN_LOAD, Unavailable, functions};
 
 functions! {
     /// Functions of libcuda. Those with a number at the end are what its header makes of the names without one.
@@ -16,6 +17,7 @@ functions! {
     fn cuInit(c_uint) -> c_int;
     fn cuGetErrorName(c_int, *mut *const c_char) -> c_int;
     fn cuDeviceGet(*mut c_int, c_int) -> c_int;
+    fn cuDeviceGetPCIBusId(*mut c_char, c_int, c_int) -> c_int;
     fn cuDevicePrimaryCtxRetain(*mut *mut c_void, c_int) -> c_int;
     fn cuDevicePrimaryCtxRelease_v2(c_int) -> c_int;
     fn cuCtxSetCurrent(*mut c_void) -> c_int;
@@ -94,8 +96,40 @@ impl Gpu {
             let retained = (functions.cuDevicePrimaryCtxRetain)(&raw mut context, device);
             checked("cuDevicePrimaryCtxRetain", retained)?;
             let gpu = Gpu { functions, device };
+            gpu.note_address();
             checked("cuCtxSetCurrent", (functions.cuCtxSetCurrent)(context))?;
             Ok(gpu)
+        }
+    }
+}
+
+/// The GPUs of a run, by their PCI addresses.
+static ADDRESSES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// The PCI addresses, as in sysfs, of the GPUs that were used in this run.
+#[inline]
+pub fn addresses() -> Vec<String> {
+    if CAN_LOAD { ADDRESSES.lock().unwrap_or_else(PoisonError::into_inner).clone() } else { Vec::new() }
+}
+
+/// A new run begins, which has not used a GPU yet.
+pub fn forget_addresses() {
+    ADDRESSES.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
+impl Gpu {
+    /// Without an answer its place is not known.
+    fn note_address(&self) {
+        // With its end, an address has 13 characters, and more where there are more domains than four digits count.
+        let mut text = [0_u8; 32];
+        let (to, room) = (text.as_mut_ptr().cast(), text.len() as c_int);
+        // SAFETY: there is as much room as the call is told.
+        let answer = unsafe { (self.functions.cuDeviceGetPCIBusId)(to, room, self.device) };
+        let address = CStr::from_bytes_until_nul(&text).unwrap_or_default().to_string_lossy();
+        let address = address.to_ascii_lowercase();
+        let mut known = ADDRESSES.lock().unwrap_or_else(PoisonError::into_inner);
+        if answer == 0 && !known.contains(&address) {
+            known.push(address);
         }
     }
 }

@@ -18,7 +18,7 @@ fn facts(name: &str, kind: &str) -> DeviceFacts {
         size_bytes: 1 << 30,
         ..Device::default()
     };
-    DeviceFacts { device, claims: Vec::new(), file_systems: Vec::new(), caches_in_memory: false }
+    DeviceFacts { device, claims: Vec::new(), file_systems: Vec::new(), caches_in_memory: false, pci: None }
 }
 
 fn found(chain: &[&DeviceFacts], devices: &[&DeviceFacts]) -> Found {
