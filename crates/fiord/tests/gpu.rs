@@ -316,6 +316,25 @@ fn a_gpu_that_is_far_from_the_disk_is_found() {
     }
 }
 
+#[test]
+fn a_check_moves_its_samples_to_the_gpu() {
+    let machine = need!(Machine::stand_in());
+    let check = |told: &[(&str, &str)], line: &str| {
+        let _ = fs::remove_file(machine.dir.join("log"));
+        finish(start(machine.command(told, &format!("check {line} --size=8M --no-history"))))
+    };
+    let ran = check(&[("STAND_IN_WAYS", "0.0:0:2:f")], "ai-training --gpu --time=1s --trust=on --json .");
+    assert!([Some(0), Some(4), Some(6)].contains(&ran.status), "{ran:?}");
+    ran.assert_prints(&["gds-compat"]);
+    let log = machine.log();
+    assert!(log.iter().filter(|line| *line == "take memory on 0").count() > 8, "{log:?}");
+    assert_given_back(&log);
+    let job = check(&[], "ai-training --gpu --show-job").assert_success().all_output();
+    assert!(job.contains("ioengine=libcufile") && !job.contains("psync"), "{job}");
+    check(&[], "etcd --gpu .").assert_status(1).assert_prints(&["etcd has no line ioengine=psync", "--show"]);
+    assert!(machine.log().is_empty());
+}
+
 // divergence: `direct=0` with `ioengine=libcufile`
 #[test]
 fn what_does_not_fit_is_refused_before_anything_is_opened() {

@@ -54,6 +54,9 @@ pub(super) struct Options {
     /// free space
     #[arg(long, default_value = "1G", value_parser = parse::size)]
     size: u64,
+    /// Read into and write from memory of a GPU, by cuFile (docs/gpu.md)
+    #[arg(long)]
+    gpu: bool,
     /// Exit with status 5 for MARGINAL: require headroom below the limits
     #[arg(long)]
     strict: bool,
@@ -78,6 +81,7 @@ Examples:
   fiord check                     the checks
   fiord check etcd /var/lib/etcd
   fiord check --strict oltp /mnt  for scripts: status 5 without headroom
+  fiord check ai-training --gpu /mnt
   fiord check --show etcd > mine.toml
   fiord check mine.toml /mnt
 ";
@@ -96,7 +100,13 @@ impl Invocation for Options {
         if self.check == LIST {
             return arguments::print(list(&self.study));
         }
-        let profile = profile(&self.check, &self.study)?;
+        let mut profile = profile(&self.check, &self.study)?;
+        if let Cow::Owned(own) = &profile {
+            self.study.sources.keep(&self.check, own.text.clone().into_bytes());
+        }
+        if self.gpu {
+            profile = Cow::Owned(on_gpu(&profile)?);
+        }
         if self.show {
             return arguments::print(&profile.text);
         }
@@ -118,9 +128,6 @@ impl Invocation for Options {
                 profile.name
             );
             return Err(why.into());
-        }
-        if let Cow::Owned(own) = &profile {
-            self.study.sources.keep(&self.check, own.text.clone().into_bytes());
         }
         let bytes = profile.space_bytes(self.size);
         // Files whose size is fixed are not cut to a part of what is free.
@@ -166,6 +173,19 @@ fn profile(named: &OsStr, options: &study::Options) -> Result<Cow<'static, Profi
     let name = path.file_stem().map_or_else(String::new, shown);
     let profile = read(named, &name, &text).map_err(|problems| joined(&problems))?;
     Ok(Cow::Owned(profile))
+}
+
+/// The same check of samples that end in memory of a GPU.
+fn on_gpu(profile: &Profile) -> Result<Profile, String> {
+    const ENGINE: &str = "ioengine=psync\n";
+    let text = profile.text.replace(ENGINE, "ioengine=libcufile\n");
+    if text == profile.text {
+        return Err(format!(
+            "{} has no line ioengine=psync, which --gpu replaces; leave --gpu out, or change a copy of its file (--show)",
+            profile.name
+        ));
+    }
+    read(profile.name.as_ref(), &profile.name, &text).map_err(|problems| joined(&problems))
 }
 
 /// The text of a file.
