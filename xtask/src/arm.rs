@@ -1,7 +1,7 @@
 //! The stage `arm`: fiord on 64-bit ARM, and what it stores on a big-endian processor, under qemu's emulation of programs.
 //!
 //! Invariant: what is compared was made by both binaries in this run. An emulator orders memory as this machine does, so that
-//! nothing here shows whether threads share memory well.
+//! nothing here shows whether threads share memory well: the stage `address-sanitizer` does.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,21 +4,24 @@
 //! binary.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use fiord_sys::thread;
 
 use crate::stage::{self, Share, StageResult, Stages};
 use crate::{
-    arm, browser, compat, dist, fleet, fmt, fuzz, guest, install, instructions, mutants, repo, servers, site,
-    stage_times, targets, test_run, tidy, unused, wheel,
+    arm, browser, compat, dist, fleet, fmt, fuzz, guest, install, instructions, mutants, packages, repo,
+    servers, site, stage_times, targets, test_run, tidy, unused, wheel,
 };
 
 const FUZZ_SECONDS_PER_TARGET: u32 = 4;
 
 /// The crates with `unsafe` code, or whose loops pass buffers to it.
 const SANITIZED: [&str; 3] = ["fiord-sys", "fiord-engine", "fiord-worker"];
+
+/// The crates with tests of what threads share without a lock, in modules `memory_order`.
+const SHARING: [&str; 2] = ["fiord-sys", "fiord-worker"];
 
 /// A stage: its name, when it runs, and its work.
 struct Stage(&'static str, Turn, fn(&Gate) -> StageResult);
@@ -204,21 +207,25 @@ fn doc() -> StageResult {
     StageResult::of(stage::command(cargo))
 }
 
-/// The tests of the crates with `unsafe`, with AddressSanitizer.
+/// What a nightly compiler shows of code that shares memory: the tests of the crates with `unsafe`, with AddressSanitizer, and
+/// those of what threads share without a lock, under Miri.
 fn address_sanitizer() -> StageResult {
     let mut trial = Command::new("rustup");
-    trial.args(["run", "nightly", "rustc", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
-    if !trial.status().is_ok_and(|status| status.success()) {
+    trial.args(["run", "nightly", "rustc", "--version"]);
+    if !packages::quiet(&mut trial) {
         return StageResult::Skipped(
             "needs a nightly compiler: rustup toolchain install nightly".to_string(),
         );
     }
-    let target = match repo::host() {
-        Ok(target) => target,
-        Err(why) => return StageResult::of(Err(why)),
-    };
+    match repo::host() {
+        Ok(target) => sanitized(&target).and(memory_order()),
+        Err(why) => StageResult::of(Err(why)),
+    }
+}
+
+fn sanitized(target: &str) -> StageResult {
     test_run::tests(|alone| {
-        let words = ["run", "nightly", "cargo", "test", "--no-fail-fast", "--target", &target];
+        let words = ["run", "nightly", "cargo", "test", "--no-fail-fast", "--target", target];
         let mut command = repo::command("rustup", &words);
         // Naming the target keeps the flag away from build scripts. Some tests leave hung threads (not leaks), request more
         // memory than there is, or raise SIGBUS.
@@ -230,6 +237,26 @@ fn address_sanitizer() -> StageResult {
             .env("RUSTFLAGS", "-Zsanitizer=address")
             .env("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1:handle_sigbus=0")
             .env("CARGO_TARGET_DIR", repo::target_dir().join("address-sanitizer"));
+        command
+    })
+}
+
+/// The tests of what threads share without a lock, under Miri, which lets each thread see memory as the language permits:
+/// an emulator of ARM orders it as this machine does.
+fn memory_order() -> StageResult {
+    if !packages::quiet(&mut repo::command("rustup", &["run", "nightly", "cargo", "miri", "--version"])) {
+        return StageResult::Skipped("needs Miri: rustup +nightly component add miri rust-src".to_string());
+    }
+    test_run::tests(|alone| {
+        let words = ["run", "nightly", "cargo", "miri", "test", "--no-fail-fast", "--lib"];
+        let mut command = repo::command("rustup", &words);
+        command
+            .args(SHARING.iter().flat_map(|package| ["-p", package]))
+            .args(["--", alone.unwrap_or("memory_order::")])
+            // Files and clocks are those of this machine; the system's calls take addresses as integers.
+            .env("MIRIFLAGS", "-Zmiri-disable-isolation -Zmiri-permissive-provenance")
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            .env("CARGO_TARGET_DIR", repo::target_dir().join("miri"));
         command
     })
 }

@@ -159,14 +159,19 @@ pub fn environments(stages: &[&str]) {
     needed.for_each(|(stage, name, packages)| environment(stage, name, packages));
 }
 
-/// The compiler with AddressSanitizer.
+/// The compiler with AddressSanitizer, and Miri.
 fn nightly() {
-    if quiet(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])) {
+    if quiet(Command::new("rustup").args(["run", "nightly", "cargo", "miri", "--version"])) {
         return;
     }
-    println!("install: a nightly compiler");
-    if !quiet(Command::new("rustup").args(["toolchain", "install", "nightly", "--profile", "minimal"])) {
-        println!("install: rustup cannot install a nightly compiler; AddressSanitizer will be skipped");
+    println!("install: a nightly compiler with Miri");
+    let toolchain = ["toolchain", "install", "nightly", "--profile", "minimal"];
+    let components = ["component", "add", "--toolchain", "nightly", "miri", "rust-src"];
+    // Miri is missing from the nightly compilers that it does not build with.
+    for (words, skipped) in [(&toolchain[..], "AddressSanitizer"), (&components, "Miri")] {
+        if !quiet(Command::new("rustup").args(words)) {
+            println!("install: rustup {} failed; {skipped} will be skipped", words.join(" "));
+        }
     }
 }
 

@@ -62,3 +62,50 @@ mod tests {
         event.wait(event.current(), Some(Duration::from_millis(1)));
     }
 }
+
+/// Run by Miri too, which shows what processors that reorder memory may show.
+#[cfg(test)]
+mod memory_order {
+    use fiord_testing::in_many_orders;
+
+    use super::*;
+
+    #[test]
+    fn what_was_changed_before_a_notification_is_seen_after_it() {
+        in_many_orders(|| {
+            let (event, changed) = (EventCount::default(), AtomicU32::new(0));
+            let seen = event.current();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    changed.store(7, Ordering::Relaxed);
+                    event.notify_all();
+                });
+                while event.current() == seen {
+                    std::thread::yield_now();
+                }
+                assert_eq!(changed.load(Ordering::Relaxed), 7);
+            });
+        });
+    }
+
+    /// As workers check for a request to stop, which is made without a lock, before they sleep.
+    #[test]
+    fn a_change_that_is_missed_wakes_who_sleeps() {
+        in_many_orders(|| {
+            let (event, changed) = (EventCount::default(), AtomicU32::new(0));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    changed.store(1, Ordering::Relaxed);
+                    event.notify_all();
+                });
+                loop {
+                    let seen = event.current();
+                    if changed.load(Ordering::Relaxed) == 1 {
+                        break;
+                    }
+                    event.wait(seen, None);
+                }
+            });
+        });
+    }
+}

@@ -152,6 +152,12 @@ macro_rules! need {
     };
 }
 
+/// Runs a test of what threads share without a lock so often that Miri, which chooses at random what each thread sees, shows
+/// the orders that a processor may show: by `cargo x ci address-sanitizer`. Such tests are in modules named `memory_order`.
+pub fn in_many_orders(once: impl Fn()) {
+    (0..24).for_each(|_| once());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,11 @@
 //! The shared face of a running worker: counters, its lifecycle state, and the requests others make of it.
 //!
 //! Invariant: the counters have one writer, the worker, and are read relaxed; the flags are written by the coordinator
-//! and other workers' ends, on a cache line of their own.
+//! and other workers' ends, on a cache line of their own. Whoever sees a state or takes a request sees what was recorded
+//! before it.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use fiord_plan::{Direction, PerDirection};
@@ -237,7 +239,8 @@ impl Live {
             (true, 0) => since.store(now_ns(), Relaxed),
             (false, 1..) => {
                 self.shown.read_back_ns.store(self.read_back_ns(now_ns()), Relaxed);
-                since.store(0, Relaxed);
+                // Who misses the time would take the job for too slow.
+                since.store(0, Release);
             }
             (true, 1..) | (false, 0) => {}
         }
@@ -245,7 +248,7 @@ impl Live {
 
     /// Time spent reading back until `now_ns` on the monotonic clock, in which the job does no I/O of its own.
     pub(crate) fn read_back_ns(&self, now_ns: u64) -> u64 {
-        let running_ns = match self.shown.reads_back_since_ns.load(Relaxed) {
+        let running_ns = match self.shown.reads_back_since_ns.load(Acquire) {
             0 => 0,
             since_ns => now_ns.saturating_sub(since_ns),
         };
@@ -268,11 +271,11 @@ impl Live {
     }
 
     pub(crate) fn state(&self) -> State {
-        STATES[usize::from(self.shown.state.load(Relaxed)).min(STATES.len() - 1)]
+        STATES[usize::from(self.shown.state.load(Acquire)).min(STATES.len() - 1)]
     }
 
     pub(crate) fn set_state(&self, state: State) {
-        self.shown.state.store(state as u8, Relaxed);
+        self.shown.state.store(state as u8, Release);
     }
 
     pub(crate) fn files_open(&self) -> u32 {
@@ -336,11 +339,11 @@ impl Live {
 
     /// Takes the pending requests; a request to stop remains set.
     pub(crate) fn take_requests(&self) -> u32 {
-        self.requests.flags.fetch_and(request::STOP, Relaxed)
+        self.requests.flags.fetch_and(request::STOP, Acquire)
     }
 
     pub(crate) fn request(&self, what: u32) {
-        self.requests.flags.fetch_or(what, Relaxed);
+        self.requests.flags.fetch_or(what, Release);
     }
 
     /// Requests the worker to stop; the first reason given is kept.
@@ -380,7 +383,7 @@ impl Live {
     }
 
     pub(crate) fn is_stop_requested(&self) -> bool {
-        self.requests.flags.load(Relaxed) & request::STOP != 0
+        self.requests.flags.load(Acquire) & request::STOP != 0
     }
 
     pub(crate) fn stop_reason(&self) -> StopReason {
@@ -418,5 +421,83 @@ mod tests {
         assert_eq!(live.take_requests(), request::SNAPSHOT | request::STOP);
         assert_eq!(live.take_requests(), request::STOP);
         assert_eq!(live.stop_reason(), StopReason::Other);
+    }
+}
+
+/// Run by Miri too, which shows what processors that reorder memory may show.
+#[cfg(test)]
+mod memory_order {
+    use std::thread;
+
+    use fiord_testing::in_many_orders;
+
+    use super::*;
+
+    #[test]
+    fn whoever_is_stopped_knows_why() {
+        in_many_orders(|| {
+            let live = Live::default();
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    live.set_complaint("too slow".to_string());
+                    live.request_stop(StopReason::TooSlow);
+                });
+                while !live.has_requests() {
+                    thread::yield_now();
+                }
+                assert_eq!(live.take_requests(), request::STOP);
+                assert_eq!((live.stop_reason(), live.complaint()), (StopReason::TooSlow, "too slow"));
+            });
+        });
+    }
+
+    #[test]
+    fn whoever_waits_for_a_stop_knows_why() {
+        in_many_orders(|| {
+            let live = Live::default();
+            thread::scope(|scope| {
+                scope.spawn(|| live.request_stop(StopReason::Time));
+                while !live.is_stop_requested() {
+                    thread::yield_now();
+                }
+                assert_eq!(live.stop_reason(), StopReason::Time);
+            });
+        });
+    }
+
+    #[test]
+    fn a_state_comes_with_its_time() {
+        in_many_orders(|| {
+            let live = Live::default();
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    live.set_measured_since_ns(7);
+                    live.set_state(State::Running);
+                    live.set_ended_ns(9);
+                    live.set_state(State::Finishing);
+                });
+                while live.state() != State::Finishing {
+                    assert!(live.state() != State::Running || live.measured_since_ns() == 7);
+                    thread::yield_now();
+                }
+                assert_eq!((live.measured_since_ns(), live.ended_ns()), (7, 9));
+            });
+        });
+    }
+
+    #[test]
+    fn no_time_of_reading_back_is_missed() {
+        in_many_orders(|| {
+            let live = Live::default();
+            live.set_reads_back(true, || 1000);
+            thread::scope(|scope| {
+                scope.spawn(|| live.set_reads_back(false, || 3000));
+                for _ in 0..20 {
+                    assert!(live.read_back_ns(3000) >= 2000);
+                    thread::yield_now();
+                }
+            });
+            assert_eq!(live.read_back_ns(4000), 2000);
+        });
     }
 }

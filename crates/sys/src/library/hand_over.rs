@@ -179,8 +179,10 @@ mod tests {
 
     #[test]
     fn many_threads_hand_over_every_operation_to_one_that_sleeps() {
-        const ROUNDS: u32 = 2000;
-        const SLOTS: u32 = 16;
+        hand_over_many::<2000, 16>();
+    }
+
+    fn hand_over_many<const ROUNDS: u32, const SLOTS: u32>() {
         let shared = HandOver::new(SLOTS);
         let (sender, receiver) = std::sync::mpsc::channel::<(usize, i64)>();
         let receiver = std::sync::Mutex::new(receiver);
@@ -227,5 +229,40 @@ mod tests {
     #[test]
     fn a_wait_ends_with_its_time() {
         assert!(!HandOver::new(1).wait(Some(Duration::from_millis(1))));
+    }
+
+    /// Run by Miri too, which shows what processors that reorder memory may show.
+    mod memory_order {
+        use fiord_testing::in_many_orders;
+
+        use super::*;
+
+        #[test]
+        fn results_are_handed_over_with_their_operations() {
+            in_many_orders(|| {
+                hand_over_many::<3, 2>();
+            });
+        }
+
+        #[test]
+        fn what_a_library_has_read_is_seen_with_its_result() {
+            in_many_orders(|| {
+                let shared = HandOver::new(1);
+                let read = AtomicU32::new(0);
+                let ticket = shared.ticket(0) as usize;
+                std::thread::scope(|scope| {
+                    scope.spawn(|| {
+                        read.store(7, Ordering::Relaxed);
+                        // SAFETY: the ticket is used once.
+                        unsafe { HandOver::end(ticket as *mut c_void, 4096) };
+                    });
+                    while !shared.has_ended() {
+                        std::thread::yield_now();
+                    }
+                    assert_eq!(taken(&shared), [(0, 4096)]);
+                    assert_eq!(read.load(Ordering::Relaxed), 7);
+                });
+            });
+        }
     }
 }
