@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fiord_sys::errno::error_text;
+use serde_json::Value;
 
 use crate::stage::StageResult;
 use crate::tally::{Counts, Tally};
@@ -53,6 +54,22 @@ const PURE: [&str; 10] = [
 /// The crates whose bytes go to files and to other machines.
 const STORED: [&str; 5] = ["fiord-checksum", "fiord-store", "fiord-trace", "fiord-verify", "fiord-wire"];
 
+/// What is compiled for ARM, always all of it: with fewer packages their dependencies would have other features, and would be
+/// compiled again. Of `fiord-sys` the tests of the clock run: an emulator of programs has not all of the kernel's calls.
+const COMPILED: [&str; 2] = ["fiord", "fiord-sys"];
+
+/// Tests that do the same on every processor, and take most of the time of all: statistics, and searches through many values.
+const SAME_EVERYWHERE: [&str; 8] = [
+    "a_long_text_is_wrapped_in_time_of_its_length",
+    "every_byte_of_a_name_reaches_its_file",
+    "normal_is_a_normal_distribution_within_its_range",
+    "pages_name_every_option",
+    "printed_times_are_read_back",
+    "the_error_of_a_mean_covers_it_although_neighbours_resemble_each_other",
+    "the_interval_covers_the_mean_as_often_as_it_says",
+    "values_of_one_kind_are_rarely_taken_for_several",
+];
+
 /// The tests that a processor could make fail: the unit tests, and those of what is stored and sent. The others are
 /// mostly statistics of integer arithmetic, and take minutes under emulation.
 const TESTS: [&str; 5] = ["--lib", "--test=fio_blocks", "--test=history", "--test=layout", "--test=reports"];
@@ -84,21 +101,28 @@ fn on_arm(binary: &Path) -> StageResult {
     if let Err(why) = ARM.needs() {
         return StageResult::Skipped(why);
     }
-    let library = |alone: Option<&str>| ARM.tests(&PURE, &TESTS, alone);
-    let clock = |alone: Option<&str>| ARM.tests(&["fiord-sys"], &["--lib"], alone.or(Some("clock::")));
-    let tests = test_run::tests(library).and(test_run::tests(clock));
-    let crossed = ARM.binary().and_then(|arm| Pair { here: binary.to_path_buf(), arm }.check());
-    tests.and(match crossed {
+    let packages = [&PURE[..], &COMPILED].concat();
+    let tests = ARM.tests(&packages);
+    let arm = match ARM.binary(&packages) {
+        Ok(arm) => arm,
+        Err(why) => return tests.and(StageResult::of(Err(why))),
+    };
+    tests.and(checks(Pair { here: binary.to_path_buf(), arm }.check()))
+}
+
+/// The result of checks that are no tests of a program: their number, or which did not pass.
+fn checks(passed: Result<u64, String>) -> StageResult {
+    match passed {
         Ok(passed) => {
             StageResult::Passed(Tally { counts: Counts { passed, ..Counts::default() }, ..Tally::default() })
         }
         Err(why) => StageResult::of(Err(why)),
-    })
+    }
 }
 
 fn on_big_endian() -> StageResult {
     match BIG_ENDIAN.needs() {
-        Ok(()) => test_run::tests(|alone: Option<&str>| BIG_ENDIAN.tests(&STORED, &TESTS, alone)),
+        Ok(()) => BIG_ENDIAN.tests(&STORED),
         Err(why) => StageResult::Skipped(why),
     }
 }
@@ -113,38 +137,85 @@ impl Emulated {
         }
     }
 
-    /// A cargo that compiles for it and runs what it compiled. Nobody debugs these programs.
-    fn cargo(&self, args: &[&str]) -> Command {
+    /// A cargo that compiles these packages for it. Nobody debugs these programs.
+    fn cargo(&self, words: &[&str], packages: &[&str]) -> Command {
         let variable = self.target.replace('-', "_");
-        let mut cargo = repo::cargo(args);
+        let mut cargo = repo::cargo(words);
         cargo
-            .args(["--target", self.target])
+            .args(["--quiet", "--target", self.target])
+            .args(packages.iter().flat_map(|package| ["-p", package]))
             .args(repo::UNOPTIMIZED_LOOPS)
             .env(format!("CC_{variable}"), self.compiler)
             .env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), self.compiler)
-            .env(format!("CARGO_TARGET_{}_RUNNER", variable.to_uppercase()), self.qemu)
-            .env(fiord_testing::EMULATOR, self.qemu)
-            .env("QEMU_LD_PREFIX", self.root)
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .env("CARGO_PROFILE_TEST_DEBUG", "0")
-            .env("CARGO_INCREMENTAL", "0")
-            // As many as are worth it under emulation.
-            .env("PROPTEST_CASES", "32");
+            .env("CARGO_INCREMENTAL", "0");
         cargo
     }
 
-    /// The tests of these packages, or one of them.
-    fn tests(&self, packages: &[&str], which: &[&str], alone: Option<&str>) -> Command {
-        let mut cargo = self.cargo(&["test", "--no-fail-fast"]);
-        cargo.args(packages.iter().flat_map(|package| ["-p", package])).args(which);
-        cargo.args(alone.iter().flat_map(|name| ["--", name]));
-        cargo
+    /// A program of its processor.
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(self.qemu);
+        command.arg(program).env("QEMU_LD_PREFIX", self.root).env(fiord_testing::EMULATOR, self.qemu);
+        command
     }
 
-    /// fiord for it.
-    fn binary(&self) -> Result<PathBuf, String> {
-        crate::stage::command(self.cargo(&["build", "--quiet", "-p", "fiord"]))?;
+    /// The tests of these packages.
+    fn tests(&self, packages: &[&str]) -> StageResult {
+        let words = ["test", "--no-run", "--message-format=json-render-diagnostics"];
+        let mut cargo = self.cargo(&words, packages);
+        cargo.args(TESTS);
+        let messages = match repo::output_of(cargo) {
+            Ok(messages) => messages,
+            Err(why) => return StageResult::of(Err(why)),
+        };
+        let programs: Vec<TestProgram> = messages.lines().filter_map(TestProgram::of).collect();
+        let results = programs.iter().map(|program| {
+            println!("{}", program.path.display());
+            test_run::tests(|alone| program.command(self, alone))
+        });
+        let none = || StageResult::of(Err("cargo has built no tests".to_string()));
+        results.reduce(StageResult::and).unwrap_or_else(none)
+    }
+
+    /// fiord for it, with the features that the tests of these packages have: cargo is given a file of tests for that.
+    fn binary(&self, packages: &[&str]) -> Result<PathBuf, String> {
+        let mut cargo = self.cargo(&["build"], packages);
+        cargo.args(["--bin=fiord", TESTS[1]]);
+        crate::stage::command(cargo)?;
         Ok(repo::target_dir().join(self.target).join("debug/fiord"))
+    }
+}
+
+/// A program that cargo has built of tests.
+struct TestProgram {
+    path: PathBuf,
+    /// Of its package, where it runs.
+    directory: PathBuf,
+}
+
+impl TestProgram {
+    /// The program that a message of cargo's is about.
+    fn of(message: &str) -> Option<TestProgram> {
+        let message: Value = serde_json::from_str(message).ok()?;
+        let path = message["executable"].as_str().filter(|_| message["profile"]["test"] == true)?;
+        let directory = Path::new(message["manifest_path"].as_str()?).parent()?;
+        Some(TestProgram { path: path.into(), directory: directory.to_path_buf() })
+    }
+
+    /// Runs those of its tests that say something about a processor, or one of them.
+    fn command(&self, on: &Emulated, alone: Option<&str>) -> Command {
+        let mut command = on.command(&self.path);
+        // As many as are worth it under emulation.
+        command.current_dir(&self.directory).env("PROPTEST_CASES", "32");
+        match alone {
+            Some(name) => command.args(["--exact", name]),
+            None => command.args(SAME_EVERYWHERE.iter().flat_map(|name| ["--skip", name])),
+        };
+        if alone.is_none() && self.directory.ends_with("sys") {
+            command.arg("clock::");
+        }
+        command
     }
 }
 
@@ -178,11 +249,7 @@ impl Pair {
 
     /// What this binary prints in a directory, with a history there.
     fn run(&self, place: &Path, binary: &Path, args: &[&str]) -> Result<String, String> {
-        let is_arm = binary == self.arm;
-        let mut command = Command::new(if is_arm { Path::new(ARM.qemu) } else { binary });
-        if is_arm {
-            command.arg(binary).env("QEMU_LD_PREFIX", ARM.root);
-        }
+        let mut command = if binary == self.arm { ARM.command(binary) } else { Command::new(binary) };
         command.args(args).current_dir(place).env("XDG_STATE_HOME", place.join("state"));
         repo::output_of(command)
     }
@@ -235,6 +302,17 @@ mod tests {
         for Emulated { compiler, root, .. } in [ARM, BIG_ENDIAN] {
             let has = |path: &str| PACKAGES.iter().any(|(_, sign)| sign.starts_with(path));
             assert!(has(&format!("/usr/bin/{compiler}")) && has(root), "{compiler}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_exists() {
+        let sources: String = (repo::files().unwrap().iter())
+            .filter(|file| file.starts_with("crates/") && file.ends_with(".rs"))
+            .filter_map(|file| repo::read(file))
+            .collect();
+        for name in SAME_EVERYWHERE {
+            assert!(sources.contains(&format!("fn {name}()")), "{name}");
         }
     }
 
