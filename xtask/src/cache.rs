@@ -14,7 +14,7 @@ pub fn cache() -> PathBuf {
     std::env::var_os("XDG_CACHE_HOME").map_or_else(home, PathBuf::from).join("fiord/guest")
 }
 
-/// Downloads packages of Debian 12, of this suite and for an architecture (this machine's if it is none), and unpacks them into a
+/// Downloads packages of Debian 12 (of a kernel's name without a version the newest), of this suite and for an architecture (this machine's if it is none), and unpacks them into a
 /// directory. The system's own list of sources stays as it is.
 ///
 /// # Errors
@@ -28,8 +28,8 @@ pub fn debian(dir: &Path, suite: &str, architecture: Option<&str>, packages: &[&
             .and_then(|()| fs::write(incomplete.join("sources.list"), &source));
         written.map_err(|error| format!("{}: {error}", incomplete.display()))?;
         let own = |key: &str, name: &str| format!("-o{key}={}", incomplete.join(name).display());
-        let apt = |args: &[&str]| {
-            let mut command = repo::command("apt-get", &["-qq", "-oDir::Etc::sourceparts=/dev/null"]);
+        let apt = |program: &str, args: &[&str]| {
+            let mut command = repo::command(program, &["-qq", "-oDir::Etc::sourceparts=/dev/null"]);
             command.args([own("Dir::Etc::sourcelist", "sources.list"), own("Dir::State::lists", "lists")]);
             if let Some(architecture) = architecture {
                 let setting = |key: &str| format!("-oAPT::{key}={architecture}");
@@ -38,9 +38,22 @@ pub fn debian(dir: &Path, suite: &str, architecture: Option<&str>, packages: &[&
             command.args(args).current_dir(incomplete);
             repo::output_of(command)
         };
-        apt(&["update"])?;
-        apt(&[&["download"], packages].concat()).map(drop)
+        apt("apt-get", &["update"])?;
+        for package in packages {
+            let depends = if package.starts_with("linux-image-") {
+                apt("apt-cache", &["depends", package])?
+            } else {
+                String::new()
+            };
+            apt("apt-get", &["download", newest(&depends).unwrap_or(package)])?;
+        }
+        Ok(())
     })
+}
+
+/// The package that one of Debian's kernels stands for, which depends on the newest of them: by what `apt-cache depends` prints.
+pub fn newest(depends: &str) -> Option<&str> {
+    depends.lines().find_map(|line| line.trim().strip_prefix("Depends: "))
 }
 
 /// Unpacks packages into a directory, which exists only with all of them. `fetch` puts their files into the directory that it

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::emulator::{self, Emulator};
-use crate::cache::{cache, unpack};
+use crate::cache::{cache, newest, unpack};
 use crate::{packages, repo, stage};
 
 /// A series of Debian's kernel.
@@ -87,11 +87,14 @@ impl Kernel {
 
     /// Its image in the cache.
     fn image(&self) -> Option<PathBuf> {
-        let files = fs::read_dir(self.directory().join("boot")).ok()?.flatten().map(|entry| entry.path());
-        files
-            .into_iter()
-            .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-")))
+        image_in(&self.directory())
     }
+}
+
+/// The image of the kernel that was unpacked into this directory.
+pub fn image_in(directory: &Path) -> Option<PathBuf> {
+    let mut files = fs::read_dir(directory.join("boot")).ok()?.flatten().map(|entry| entry.path());
+    files.find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-")))
 }
 
 impl Tools {
@@ -159,8 +162,7 @@ pub fn install(kernel: &Kernel) -> Result<(), String> {
 fn download(kernel: &Kernel) -> Result<(), String> {
     let dir = kernel.directory();
     let depends = repo::output_of(repo::command("apt-cache", &["depends", kernel.package]))?;
-    let package = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
-    let package = package.ok_or_else(|| format!("apt-cache names no kernel for {}", kernel.package))?;
+    let package = newest(&depends).unwrap_or(kernel.package);
     println!("install: {package} into {} (downloads {} MB)", dir.display(), kernel.download_mb);
     unpack(&dir, |incomplete| {
         let mut download = repo::command("apt-get", &["-qq", "download", package]);
