@@ -3,6 +3,7 @@
 //! Invariant: nothing in the guest changes this machine's files: its root file system is this machine's, below overlays
 //! that end with it, and the one directory it may write to is below the target directory.
 
+pub mod arm;
 mod cases;
 mod console;
 mod emulator;
