@@ -136,7 +136,7 @@ impl SetupStep {
             }
             (SetupStep::Listen, _) => explain_listening(errno),
             (SetupStep::WriteBack, _) => (
-                "fiord knows the instructions for that on x86-64 alone",
+                "fiord knows the instructions for that on x86-64 and ARMv8.2 alone",
                 "use ioengine=mmap, which asks the kernel to write its pages out",
             ),
             (SetupStep::Thread, libc::EAGAIN) => (

@@ -13,15 +13,25 @@ use crate::map::{Mapping, Protection};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteBack {
     /// `clwb`: the line may stay in the cache.
+    #[cfg(target_arch = "x86_64")]
     Clwb,
     /// `clflushopt`: the line leaves it.
+    #[cfg(target_arch = "x86_64")]
     ClflushOpt,
     /// `clflush`: the same, one line after the other.
+    #[cfg(target_arch = "x86_64")]
     Clflush,
+    /// `dc cvadp`: to where memory stays even if the memory system fails.
+    #[cfg(target_arch = "aarch64")]
+    DcCvadp,
+    /// `dc cvap`: to where memory outlives a loss of power.
+    #[cfg(target_arch = "aarch64")]
+    DcCvap,
 }
 
 impl WriteBack {
-    /// The fastest that this processor has; `None` for processors other than x86-64.
+    /// The fastest that this processor has; `None` for ARM before version 8.2, and processors that are neither ARM nor
+    /// x86-64, of 64 bits.
     pub fn of_this_processor() -> Option<WriteBack> {
         fastest()
     }
@@ -32,7 +42,7 @@ impl WriteBack {
 pub enum StorePath {
     /// Ordinary stores; then the lines are written back.
     ThroughCaches,
-    /// Non-temporal stores.
+    /// Non-temporal stores, of which ARM has none that are durable.
     PastCaches,
 }
 
@@ -67,7 +77,21 @@ fn fastest() -> Option<WriteBack> {
     })
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+fn fastest() -> Option<WriteBack> {
+    const DCPOP: libc::c_ulong = 1 << 16;
+    const DCPODP: libc::c_ulong = 1;
+
+    // SAFETY: no memory is passed. The kernel lets programs use the instructions that it names.
+    let (first, second) = unsafe { (libc::getauxval(libc::AT_HWCAP), libc::getauxval(libc::AT_HWCAP2)) };
+    match (second & DCPODP, first & DCPOP) {
+        (0, 0) => None,
+        (0, _) => Some(WriteBack::DcCvap),
+        _ => Some(WriteBack::DcCvadp),
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn fastest() -> Option<WriteBack> {
     None
 }
@@ -132,18 +156,58 @@ pub fn drain() {
     unsafe { std::arch::x86_64::_mm_sfence() };
 }
 
+/// Copies to persistent memory, through the caches.
+///
+/// # Safety
+/// Both are valid for `length` bytes and do not overlap; the processor has the instruction.
+#[cfg(target_arch = "aarch64")]
+pub unsafe fn store(to: *mut u8, from: *const u8, length: usize, _path: StorePath, write_back: WriteBack) {
+    use std::arch::asm;
+
+    let cache_type: usize;
+    // SAFETY: as the caller says; every program may read the register, which says how long the shortest line is.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, length);
+        asm!("mrs {}, ctr_el0", out(reg) cache_type, options(nomem, nostack, preserves_flags));
+    }
+    let line_bytes = 4 << ((cache_type >> 16) & 0xf);
+    let first = to as usize & !(line_bytes - 1);
+    for line in (first..to as usize + length).step_by(line_bytes) {
+        // SAFETY: the line contains bytes of the range, and the instruction changes no memory. These are `dc cvadp` and
+        // `dc cvap`, by numbers that assemblers for older processors know too.
+        unsafe {
+            match write_back {
+                WriteBack::DcCvadp => {
+                    asm!("sys #3, c7, c13, #1, {}", in(reg) line, options(nostack, preserves_flags))
+                }
+                WriteBack::DcCvap => {
+                    asm!("sys #3, c7, c12, #1, {}", in(reg) line, options(nostack, preserves_flags))
+                }
+            }
+        }
+    }
+}
+
+/// Waits until what this thread has stored is durable.
+#[cfg(target_arch = "aarch64")]
+#[inline]
+pub fn drain() {
+    // SAFETY: every processor of this kind has the instruction, which waits for stores and write-backs.
+    unsafe { std::arch::asm!("dsb sy", options(nostack, preserves_flags)) };
+}
+
 /// Copies; there is no `WriteBack` that could be passed.
 ///
 /// # Safety
 /// Both are valid for `length` bytes and do not overlap.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub unsafe fn store(to: *mut u8, from: *const u8, length: usize, _path: StorePath, _write_back: WriteBack) {
     // SAFETY: as the caller says.
     unsafe { std::ptr::copy_nonoverlapping(from, to, length) }
 }
 
 /// Does nothing: nothing can have been stored.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub fn drain() {}
 
 #[cfg(test)]
@@ -152,14 +216,20 @@ mod tests {
     use crate::testing::TempFile;
     use std::os::fd::AsFd;
 
+    #[cfg(target_arch = "x86_64")]
+    const OLDEST: WriteBack = WriteBack::Clflush;
+    #[cfg(target_arch = "aarch64")]
+    const OLDEST: WriteBack = WriteBack::DcCvap;
+
     #[test]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn all_bytes_are_stored_and_none_beside_them() {
         let Some(fastest) = WriteBack::of_this_processor() else { return };
         let from: Vec<u8> = (0..600).map(|number| (number % 251) as u8).collect();
         let mut to = vec![0xee_u8; 1024];
         let places = [(0, 600), (1, 0), (7, 1), (60, 8), (63, 66), (64, 64), (65, 500), (3, 60), (0, 128)];
         for path in [StorePath::ThroughCaches, StorePath::PastCaches] {
-            for write_back in [fastest, WriteBack::Clflush] {
+            for write_back in [fastest, OLDEST] {
                 for (start, length) in places {
                     to.fill(0xee);
                     // SAFETY: both ranges are inside their vectors; the processor has the instruction.
