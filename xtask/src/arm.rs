@@ -59,8 +59,10 @@ const STORED: [&str; 5] = ["fiord-checksum", "fiord-store", "fiord-trace", "fior
 /// the kernel's calls.
 const COMPILED: [&str; 2] = ["fiord", "fiord-sys"];
 
-/// Tests that do the same on every processor, and take most of the time of all: statistics, and searches through many values.
-const SAME_EVERYWHERE: [&str; 8] = [
+/// Tests that do the same on every processor, and take most of the time of all: statistics,
+/// searches through many values, and the sizes of files.
+const SAME_EVERYWHERE: [&str; 10] = [
+    "a_history_with_a_policy_does_not_grow_and_returns_its_space",
     "a_long_text_is_wrapped_in_time_of_its_length",
     "every_byte_of_a_name_reaches_its_file",
     "normal_is_a_normal_distribution_within_its_range",
@@ -68,6 +70,7 @@ const SAME_EVERYWHERE: [&str; 8] = [
     "printed_times_are_read_back",
     "the_error_of_a_mean_covers_it_although_neighbours_resemble_each_other",
     "the_interval_covers_the_mean_as_often_as_it_says",
+    "the_write_ahead_log_is_emptied_now_and_then",
     "values_of_one_kind_are_rarely_taken_for_several",
 ];
 
