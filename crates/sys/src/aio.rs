@@ -81,10 +81,10 @@ impl Iocb {
         offset_bytes: u64,
     ) {
         self.command = command as u16;
-        self.fd = fd as u32;
+        self.fd = fd.cast_unsigned();
         self.buffer = buffer as u64;
         self.len = len_bytes as u64;
-        self.offset_bytes = offset_bytes as i64;
+        self.offset_bytes = offset_bytes.cast_signed();
     }
 
     /// Makes it a `Preadv` or `Pwritev` over `count` vectors.
@@ -205,10 +205,10 @@ impl AioContext {
     /// and touched by nobody else, until its completion has been reaped or the context dropped.
     #[inline]
     pub unsafe fn submit(&mut self, requests: &mut [*mut Iocb]) -> io::Result<usize> {
-        let (count, list) = (requests.len() as libc::c_long, requests.as_mut_ptr());
+        let (count, list) = (requests.len().cast_signed() as libc::c_long, requests.as_mut_ptr());
         // SAFETY: the slice gives the list's true length, and the caller vouches for what it leads to.
         let taken = unsafe { libc::syscall(libc::SYS_io_submit, self.id, count, list) };
-        check_len(taken as libc::ssize_t)
+        check_len(taken)
     }
 
     /// Waits in the kernel for at least `min` completions (0: none), fills `events` from the front, and returns their
@@ -221,11 +221,11 @@ impl AioContext {
     ) -> io::Result<usize> {
         let mut time = timeout.map(timespec);
         let time = time.as_mut().map_or(std::ptr::null_mut(), |time| &raw mut *time);
-        let (min, max) = (min as libc::c_long, events.len() as libc::c_long);
+        let [min, max] = [min, events.len()].map(|count| count.cast_signed() as libc::c_long);
         let call = libc::SYS_io_getevents;
         // SAFETY: the kernel writes at most `max` events, which is the slice's length; `time` lives through the call.
         let count = unsafe { libc::syscall(call, self.id, min, max, events.as_mut_ptr(), time) };
-        check_len(count as libc::ssize_t)
+        check_len(count)
     }
 
     /// Takes completions from the ring without a system call: fills `events` from the front and returns their number.

@@ -80,33 +80,28 @@ impl Clock for NoClock {
 
 /// Processor time of this process, all its threads together, in nanoseconds.
 pub fn process_cpu_ns() -> u64 {
-    let time = read(libc::CLOCK_PROCESS_CPUTIME_ID);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    ns_of(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// Processor time of the calling thread, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
-    let time = read(libc::CLOCK_THREAD_CPUTIME_ID);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    ns_of(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// The monotonic clock (`CLOCK_MONOTONIC`), in nanoseconds since some fixed moment, usually boot.
 #[inline]
 pub fn monotonic_ns() -> u64 {
-    let time = read(libc::CLOCK_MONOTONIC);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    ns_of(libc::CLOCK_MONOTONIC)
 }
 
 /// The monotonic clock that goes on while the machine sleeps (`CLOCK_BOOTTIME`), in nanoseconds.
 pub fn boot_ns() -> u64 {
-    let time = read(libc::CLOCK_BOOTTIME);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    ns_of(libc::CLOCK_BOOTTIME)
 }
 
 /// The time of day, in nanoseconds since 1970.
 pub fn realtime_ns() -> u64 {
-    let time = read(libc::CLOCK_REALTIME);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    ns_of(libc::CLOCK_REALTIME)
 }
 
 /// The time of day, in milliseconds since 1970.
@@ -116,8 +111,7 @@ pub fn realtime_ms() -> u64 {
 
 /// The time of the kernel's clock with this number, in milliseconds; 0 if there is no such clock.
 pub fn read_ms(clock_id: u32) -> u64 {
-    let time = libc::clockid_t::try_from(clock_id).map(read);
-    time.map_or(0, |time| time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000)
+    libc::clockid_t::try_from(clock_id).map_or(0, |clock| ns_of(clock) / 1_000_000)
 }
 
 /// Local time minus UTC, in seconds, at this moment.
@@ -126,8 +120,19 @@ pub fn utc_offset_s() -> i32 {
     // SAFETY: an all-zero `tm` is a valid value, and localtime_r writes one from a valid pointer to a time.
     unsafe {
         let mut local: libc::tm = std::mem::zeroed();
-        if libc::localtime_r(&now, &mut local).is_null() { 0 } else { local.tm_gmtoff as i32 }
+        if libc::localtime_r(&now, &mut local).is_null() {
+            0
+        } else {
+            i32::try_from(local.tm_gmtoff).unwrap_or(0)
+        }
     }
+}
+
+#[inline]
+#[expect(clippy::cast_sign_loss, reason = "no clock is below zero, and loops read them")]
+fn ns_of(clock: libc::clockid_t) -> u64 {
+    let time = read(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[inline]

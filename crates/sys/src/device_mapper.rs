@@ -9,6 +9,7 @@ use std::path::Path;
 
 use crate::errno::check;
 use crate::stat::DeviceNumber;
+use crate::width::to_u32;
 
 /// From the kernel's `linux/dm-ioctl.h`.
 const DM_TABLE_STATUS: libc::Ioctl = libc::_IOWR::<Header>(0xfd, 12);
@@ -52,8 +53,8 @@ pub fn first_target(number: DeviceNumber) -> io::Result<String> {
     let mut request = Request {
         header: Header {
             version: DM_VERSION,
-            all_bytes: size_of::<Request>() as u32,
-            data_at: size_of::<Header>() as u32,
+            all_bytes: to_u32(size_of::<Request>()),
+            data_at: to_u32(size_of::<Header>()),
             targets: 0,
             open_count: 0,
             flags: DM_STATUS_TABLE_FLAG | DM_NOFLUSH_FLAG,

@@ -12,9 +12,12 @@ pub(crate) fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-/// The same for calls that return a length.
+/// The same for calls that return a length, in one of the signed types of lengths.
 #[inline]
-pub(crate) fn check_len(answer: libc::ssize_t) -> io::Result<usize> {
+pub(crate) fn check_len<T>(answer: T) -> io::Result<usize>
+where
+    usize: TryFrom<T>,
+{
     usize::try_from(answer).map_err(|_| io::Error::last_os_error())
 }
 

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use crate::errno::{check, check_long};
 use crate::stat;
+use crate::width::to_u32;
 
 /// From the kernel's `linux/fiemap.h` and `linux/fs.h`.
 const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
@@ -88,7 +89,7 @@ pub fn unwritten_bytes(file: impl AsFd, size_bytes: u64) -> io::Result<Option<u6
             length: size_bytes.saturating_sub(start),
             flags: 0,
             mapped: 0,
-            count: EXTENTS as u32,
+            count: to_u32(EXTENTS),
             reserved: 0,
             extents: [Extent::default(); EXTENTS],
         };

@@ -164,7 +164,7 @@ pub fn allocate(file: impl AsFd, how: Allocate, offset_bytes: u64, len_bytes: u6
             Ok(rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, offset_bytes, len_bytes)?)
         }
         Allocate::Posix => {
-            let (offset, len) = (offset_bytes as libc::off64_t, len_bytes as libc::off64_t);
+            let (offset, len) = (offset_bytes.cast_signed(), len_bytes.cast_signed());
             // SAFETY: no memory is passed.
             check_posix(unsafe { libc::posix_fallocate64(file.as_fd().as_raw_fd(), offset, len) })
         }

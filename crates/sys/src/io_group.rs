@@ -6,7 +6,6 @@
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::time::Duration;
 
 use crate::cgroup;
 use crate::clock::{monotonic_ns, sleep_until_ns};
@@ -14,7 +13,7 @@ use crate::procfs::{self, Mount};
 use crate::thread;
 
 /// How long the kernel may take to let go of threads that have ended.
-const EMPTY_WITHIN: Duration = Duration::from_secs(2);
+const EMPTY_WITHIN_NS: u64 = 2_000_000_000;
 const RETRY_NS: u64 = 1_000_000;
 
 /// The version of the kernel's interface.
@@ -186,7 +185,7 @@ impl IoGroup {
         if let Some(home) = &self.home {
             write(&home.join("cgroup.procs"), "0", "leave the control group")?;
         }
-        let until_ns = monotonic_ns() + EMPTY_WITHIN.as_nanos() as u64;
+        let until_ns = monotonic_ns() + EMPTY_WITHIN_NS;
         for directory in self.made.iter().rev() {
             while let Err(error) = fs::remove_dir(directory) {
                 match error.raw_os_error() {

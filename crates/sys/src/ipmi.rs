@@ -15,6 +15,7 @@ use fiord_device::ipmi::{
 
 use crate::errno::check;
 use crate::poll::{Until, wait};
+use crate::width::to_u32;
 
 /// From the kernel's `linux/ipmi.h`.
 const IPMICTL_RECEIVE_MSG_TRUNC: libc::Ioctl = libc::_IOWR::<Received>(b'i' as u32, 11);
@@ -118,7 +119,7 @@ impl Ipmi {
             message: Message {
                 net_function: DCMI_NET_FUNCTION,
                 command: GET_POWER_READING,
-                data_bytes: data.len() as u16,
+                data_bytes: to_u32(data.len()).min(0xffff) as u16,
                 data: data.as_mut_ptr(),
             },
         };
@@ -133,12 +134,12 @@ impl Ipmi {
         let mut received = Received {
             kind: 0,
             address: &raw mut address,
-            address_bytes: size_of::<Address>() as u32,
+            address_bytes: to_u32(size_of::<Address>()),
             id: 0,
             message: Message {
                 net_function: 0,
                 command: 0,
-                data_bytes: data.len() as u16,
+                data_bytes: to_u32(data.len()).min(0xffff) as u16,
                 data: data.as_mut_ptr(),
             },
         };

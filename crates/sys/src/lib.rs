@@ -8,6 +8,10 @@
 //! completion) is `unsafe`, with its contract in its documentation.
 
 #![allow(unsafe_code, reason = "system calls are made here; each block says why it is sound")]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("fiord talks to the Linux kernel only");
@@ -65,6 +69,7 @@ pub mod transfer;
 pub mod tty;
 #[cfg(target_pointer_width = "64")]
 pub mod uring;
+pub mod width;
 pub mod zones;
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a `Mapping` owns exactly the pages of one `mmap`, and unmaps exactly those.
 
+use crate::width::{to_u64, to_usize};
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
 use std::ffi::c_void;
 use std::io;
@@ -47,7 +48,7 @@ impl HugePages {
     pub(crate) fn size_flag(self) -> libc::c_int {
         match self.page_bytes {
             Some(bytes) if bytes.is_power_of_two() => {
-                (bytes.trailing_zeros() as libc::c_int) << libc::MAP_HUGE_SHIFT
+                bytes.trailing_zeros().cast_signed() << libc::MAP_HUGE_SHIFT
             }
             _ => 0,
         }
@@ -181,7 +182,7 @@ impl Drop for Mapping {
 /// The size of a page of memory, in bytes.
 pub fn page_bytes() -> usize {
     // SAFETY: it reads a constant. `rustix` would read the auxiliary vector, and does not survive valgrind's.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+    to_usize(to_u64(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }))
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ pub fn erase(fd: RawFd, offset_bytes: u64, length_bytes: u64) -> io::Result<()> 
 /// # Errors
 /// The kernel's.
 pub fn is_bad(fd: RawFd, offset_bytes: u64) -> io::Result<bool> {
-    let offset = offset_bytes as i64;
+    let offset = offset_bytes.cast_signed();
     // SAFETY: the request reads one i64, which lives during the call; a bad descriptor is an error.
     match check(unsafe { libc::ioctl(fd, MEMGETBADBLOCK, &raw const offset) }) {
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(false),

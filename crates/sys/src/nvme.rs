@@ -16,15 +16,16 @@ use fiord_device::nvme_power::{PowerState, parse_power_state};
 pub use fiord_device::nvme_namespace::{NvmeGuard, NvmeNamespace, NvmeProtection, NvmeZones};
 
 use crate::errno::check;
+use crate::width::{low_u32, to_u32};
 
 /// From the kernel's `linux/nvme_ioctl.h`.
 const NVME_IOCTL_ID: libc::Ioctl = libc::_IO(0x4e, 0x40);
 const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = libc::_IOWR::<NvmeCommand>(0x4e, 0x41);
 const NVME_IOCTL_IO_CMD: libc::Ioctl = libc::_IOWR::<NvmeCommand>(0x4e, 0x43);
 /// The same for commands of I/O in a ring: with the address of the data, or with that of a list of vectors.
-pub const NVME_URING_CMD_IO: u32 = libc::_IOWR::<NvmeCommand>(0x4e, 0x80) as u32;
+pub const NVME_URING_CMD_IO: u32 = low_u32(libc::_IOWR::<NvmeCommand>(0x4e, 0x80) as u64);
 /// With a list of vectors.
-pub const NVME_URING_CMD_IO_VEC: u32 = libc::_IOWR::<NvmeCommand>(0x4e, 0x81) as u32;
+pub const NVME_URING_CMD_IO_VEC: u32 = low_u32(libc::_IOWR::<NvmeCommand>(0x4e, 0x81) as u64);
 
 /// Numbers of the NVMe base specification: the command Get Log Page, the page SMART / Health Information, all namespaces.
 const GET_LOG_PAGE: u8 = 0x02;
@@ -99,7 +100,7 @@ impl NvmeCommand {
 /// The kernel's: `ENOTTY` if this is not an NVMe namespace.
 pub fn nvme_namespace_id(device: impl AsFd) -> io::Result<u32> {
     // SAFETY: the request takes no memory.
-    Ok(check(unsafe { libc::ioctl(device.as_fd().as_raw_fd(), NVME_IOCTL_ID) })? as u32)
+    Ok(check(unsafe { libc::ioctl(device.as_fd().as_raw_fd(), NVME_IOCTL_ID) })?.cast_unsigned())
 }
 
 /// What a namespace consists of. Needs root before Linux 6.2.
@@ -149,7 +150,7 @@ fn identify(
 /// The kernel's; `EIO` if the drive refuses, which it does unless flexible data placement is enabled.
 pub fn nvme_placements(device: impl AsFd, namespace: u32) -> io::Result<Vec<u16>> {
     let status = |page: &mut [u8]| {
-        let words = [RECLAIM_UNIT_HANDLES, (page.len() / 4 - 1) as u32, 0, 0, 0, 0];
+        let words = [RECLAIM_UNIT_HANDLES, to_u32(page.len() / 4 - 1), 0, 0, 0, 0];
         receive(&device, NVME_IOCTL_IO_CMD, NvmeCommand::new(IO_MANAGEMENT_RECEIVE, namespace, words), page)
     };
     // A drive may refuse a length that is not that of its answer.
@@ -168,7 +169,7 @@ fn receive(
     page: &mut [u8],
 ) -> io::Result<u32> {
     let address = page.as_mut_ptr() as u64;
-    let mut command = NvmeCommand { address, data_bytes: page.len() as u32, ..command };
+    let mut command = NvmeCommand { address, data_bytes: to_u32(page.len()), ..command };
     // SAFETY: the request reads the command and writes at most `data_bytes` to `address`, a buffer of that length, which
     // outlives the call.
     let status = unsafe { libc::ioctl(device.as_fd().as_raw_fd(), request, &raw mut command) };
@@ -185,7 +186,7 @@ fn receive(
 /// The kernel's: this is not an NVMe disk (`ENOTTY`), or it may not be asked (`EACCES`); `EIO` if the disk refuses.
 pub fn nvme_health(device: impl AsFd) -> io::Result<HealthLog> {
     let mut page = [0u8; HEALTH_PAGE_BYTES];
-    let dwords = (HEALTH_PAGE_BYTES / 4 - 1) as u32;
+    let dwords = to_u32(HEALTH_PAGE_BYTES / 4 - 1);
     let words = [HEALTH_PAGE | dwords << 16, 0, 0, 0, 0, 0];
     let command = NvmeCommand::new(GET_LOG_PAGE, ALL_NAMESPACES, words);
     receive(&device, NVME_IOCTL_ADMIN_CMD, command, &mut page)?;

@@ -5,10 +5,11 @@
 
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::map::{Mapping, Protection, Sharing, page_bytes};
+use crate::width::{to_c_int, to_u32};
 
 /// Bytes that the kernel copies of a name at most, its zero included; what is longer is cut.
 pub const NAME_BYTES_MAX: usize = 500;
@@ -117,7 +118,7 @@ impl OpenNames {
             let number = |at: usize| record.get(at..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
             let at_ns = record.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
             let (Some(at_ns), Some(thread), Some(bytes)) = (at_ns, number(8), number(12)) else { return };
-            let is_whole = (2..NAME_BYTES_MAX as i32).contains(&bytes.cast_signed());
+            let is_whole = (2..to_c_int(NAME_BYTES_MAX)).contains(&bytes.cast_signed());
             let name = record.get(16..15 + bytes as usize).filter(|_| is_whole);
             told(OpenName { at_ns, thread: thread.cast_signed(), name });
         });
@@ -142,7 +143,7 @@ const HEAD_BYTES: usize = 8;
 
 impl Ring {
     fn new() -> io::Result<Ring> {
-        let wanted = Map { kind: MAP_OF_RING, entries: RING_BYTES as u32, ..Map::default() };
+        let wanted = Map { kind: MAP_OF_RING, entries: to_u32(RING_BYTES), ..Map::default() };
         // SAFETY: the kernel reads `wanted`, of the given length, until it returns.
         let made =
             unsafe { libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, &raw const wanted, size_of::<Map>()) };
@@ -194,7 +195,7 @@ fn instructions(name_at: u16, ring: i32) -> [Instruction; 23] {
         // r7 = bpf_ringbuf_reserve(r1: ring, r2: bytes, r3: no flags).
         (0x18, 0x11, 0, ring),
         (0, 0, 0, 0),
-        (0xb7, 2, 0, RECORD_BYTES as i32),
+        (0xb7, 2, 0, to_c_int(RECORD_BYTES)),
         (0xb7, 3, 0, 0),
         (0x85, 0, 0, 131),
         // Without room the name is not told.
@@ -208,7 +209,7 @@ fn instructions(name_at: u16, ring: i32) -> [Instruction; 23] {
         // bpf_probe_read_user_str(r1: to, r2: bytes at most, r3: from).
         (0xbf, 0x71, 0, 0),
         (0x07, 1, 0, 16),
-        (0xb7, 2, 0, NAME_BYTES_MAX as i32),
+        (0xb7, 2, 0, to_c_int(NAME_BYTES_MAX)),
         (0xbf, 0x63, 0, 0),
         (0x85, 0, 0, 114),
         (0x63, 0x07, 12, 0),
@@ -232,7 +233,7 @@ fn load(instructions: &[Instruction]) -> io::Result<OwnedFd> {
         .collect();
     let load = Load {
         kind: PROGRAM_OF_TRACEPOINT,
-        instructions: instructions.len() as u32,
+        instructions: to_u32(instructions.len()),
         instructions_at: code.as_ptr() as u64,
         licence_at: c"GPL".as_ptr() as u64,
         ..Load::default()
@@ -245,7 +246,7 @@ fn load(instructions: &[Instruction]) -> io::Result<OwnedFd> {
 fn attach(event: u16, program: &OwnedFd) -> io::Result<OwnedFd> {
     let wanted = PerfEvent {
         kind: PERF_TYPE_TRACEPOINT,
-        bytes: size_of::<PerfEvent>() as u32,
+        bytes: to_u32(size_of::<PerfEvent>()),
         event: event.into(),
         period: 1,
         ..PerfEvent::default()
@@ -269,11 +270,11 @@ fn attach(event: u16, program: &OwnedFd) -> io::Result<OwnedFd> {
 }
 
 fn descriptor(returned: libc::c_long) -> io::Result<OwnedFd> {
-    if returned < 0 {
-        return Err(io::Error::last_os_error());
+    match RawFd::try_from(returned) {
+        // SAFETY: the kernel has just returned it, and nobody else has it.
+        Ok(number @ 0..) => Ok(unsafe { OwnedFd::from_raw_fd(number) }),
+        _ => Err(io::Error::last_os_error()),
     }
-    // SAFETY: the kernel has just returned it, and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(returned as i32) })
 }
 
 #[cfg(test)]

@@ -28,8 +28,7 @@ impl Pipe {
     pub fn new() -> io::Result<Pipe> {
         let (reader, writer) = io::pipe()?;
         // SAFETY: no memory is passed.
-        let capacity_bytes =
-            check_len(unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_GETPIPE_SZ) } as isize)?;
+        let capacity_bytes = check_len(unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_GETPIPE_SZ) })?;
         Ok(Pipe { reader, writer, capacity_bytes })
     }
 
@@ -45,7 +44,7 @@ impl Pipe {
     /// The kernel's.
     #[inline]
     pub fn fill_from_file(&self, fd: RawFd, offset_bytes: u64, len_bytes: usize) -> io::Result<usize> {
-        let mut offset = offset_bytes as libc::off64_t;
+        let mut offset = offset_bytes.cast_signed();
         let writer = self.writer.as_raw_fd();
         // SAFETY: the offset lives during the call; a bad descriptor is an error.
         check_len(unsafe { libc::splice(fd, &raw mut offset, writer, std::ptr::null_mut(), len_bytes, 0) })
@@ -57,7 +56,7 @@ impl Pipe {
     /// The kernel's.
     #[inline]
     pub fn drain_to_file(&self, fd: RawFd, offset_bytes: u64, len_bytes: usize) -> io::Result<usize> {
-        let mut offset = offset_bytes as libc::off64_t;
+        let mut offset = offset_bytes.cast_signed();
         let reader = self.reader.as_raw_fd();
         // SAFETY: as above.
         check_len(unsafe { libc::splice(reader, std::ptr::null_mut(), fd, &raw mut offset, len_bytes, 0) })

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::clock::c_timespec;
 use crate::errno::Errno;
+use crate::width::{to_c_int, to_u64};
 
 /// A request and the state of it that the C library keeps.
 #[repr(transparent)]
@@ -104,7 +105,7 @@ impl Request {
             error => {
                 // SAFETY: it has ended, and its result was not taken before.
                 let bytes = unsafe { libc::aio_return(&raw mut self.0) };
-                Some(if error == 0 { Ok(bytes as u64) } else { Err(Errno(error)) })
+                Some(if error == 0 { Ok(to_u64(bytes)) } else { Err(Errno(error)) })
             }
         }
     }
@@ -121,7 +122,7 @@ pub unsafe fn wait(requests: &[*const Request], timeout: Option<Duration>) -> io
     let time = timeout.map(c_timespec);
     let time = time.as_ref().map_or(ptr::null(), ptr::from_ref);
     // SAFETY: a request is its control block; the caller vouches for them, and the time lives during the call.
-    let answer = unsafe { libc::aio_suspend(requests.as_ptr().cast(), requests.len() as libc::c_int, time) };
+    let answer = unsafe { libc::aio_suspend(requests.as_ptr().cast(), to_c_int(requests.len()), time) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -5,6 +5,7 @@
 use crate::errno::{check, check_long};
 use crate::signal;
 use crate::thread::micros;
+use crate::width::to_u64;
 use rustix::process::{Pid, Resource, Signal, getrlimit, setrlimit};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -213,7 +214,7 @@ fn wait4(process: libc::pid_t) -> io::Result<(ExitStatus, ChildUsage)> {
     let raw = unsafe { raw.assume_init() };
     let usage = ChildUsage {
         cpu_us: micros(raw.ru_utime) + micros(raw.ru_stime),
-        memory_bytes_max: raw.ru_maxrss as u64 * 1024,
+        memory_bytes_max: to_u64(raw.ru_maxrss) * 1024,
     };
     Ok((ExitStatus::from_raw(status), usage))
 }

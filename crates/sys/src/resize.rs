@@ -30,7 +30,7 @@ pub fn fallocate(fd: RawFd, what: Allocation, offset_bytes: u64, len_bytes: u64)
         Allocation::KeepSize => libc::FALLOC_FL_KEEP_SIZE,
         Allocation::PunchHole => libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
     };
-    let (offset, len) = (offset_bytes as libc::off64_t, len_bytes as libc::off64_t);
+    let (offset, len) = (offset_bytes.cast_signed(), len_bytes.cast_signed());
     // SAFETY: the call takes no memory; a bad descriptor is an error.
     checked(unsafe { libc::fallocate64(fd, mode, offset, len) })
 }
@@ -42,7 +42,7 @@ pub fn fallocate(fd: RawFd, what: Allocation, offset_bytes: u64, len_bytes: u64)
 #[inline]
 pub fn ftruncate(fd: RawFd, size_bytes: u64) -> io::Result<()> {
     // SAFETY: the call takes no memory; a bad descriptor is an error.
-    checked(unsafe { libc::ftruncate64(fd, size_bytes as libc::off64_t) })
+    checked(unsafe { libc::ftruncate64(fd, size_bytes.cast_signed()) })
 }
 
 fn checked(answer: libc::c_int) -> io::Result<()> {

@@ -11,6 +11,7 @@ use fiord_device::scsi::{LOG_PAGES, parse_log_pages};
 use fiord_device::{FailureWarning, HealthLog};
 
 use crate::sg::{self, CHECK_CONDITION, GOOD, SENSE_BYTES, SgData, SgRequest, sense_key};
+use crate::width::to_u32;
 
 /// How long a disk may take. The kernel resets a disk that does not answer in time, so this is long enough for one that
 /// others keep busy.
@@ -18,7 +19,7 @@ const TIMEOUT_MS: u32 = 5000;
 
 const LOG_SENSE: u8 = 0x4d;
 const CURRENT_VALUES: u8 = 0x40;
-const LOG_PAGE_BYTES: usize = 512;
+const LOG_PAGE_BYTES: u16 = 512;
 
 const ATA_PASS_THROUGH_16: u8 = 0x85;
 /// Protocols, shifted to their place.
@@ -51,8 +52,8 @@ struct Answer {
 pub fn scsi_health(device: impl AsFd) -> io::Result<HealthLog> {
     let mut pages = Vec::new();
     for code in LOG_PAGES {
-        let mut page = vec![0; LOG_PAGE_BYTES];
-        let [high, low] = (LOG_PAGE_BYTES as u16).to_be_bytes();
+        let mut page = vec![0; LOG_PAGE_BYTES.into()];
+        let [high, low] = LOG_PAGE_BYTES.to_be_bytes();
         let command = [LOG_SENSE, 0, CURRENT_VALUES | code, 0, 0, 0, 0, high, low, 0];
         let answer = send(&device, &command, &mut page)?;
         if answer.status == GOOD {
@@ -110,7 +111,7 @@ fn send_once(device: &impl AsFd, command: &[u8], data: &mut [u8]) -> io::Result<
     let mut sense = [0_u8; SENSE_BYTES];
     let transfer = match data.is_empty() {
         true => SgData::None,
-        false => SgData::FromDevice(data.as_mut_ptr(), data.len() as u32),
+        false => SgData::FromDevice(data.as_mut_ptr(), to_u32(data.len())),
     };
     let mut request = SgRequest::new(command, transfer, &mut sense, 0, TIMEOUT_MS);
     // SAFETY: the request names three buffers with their lengths, which outlive the call: the command, which is read, and

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::clock::c_timespec;
 use crate::errno::{Errno, check, check_len};
+use crate::width::to_u32;
 
 /// From the kernel's `scsi/sg.h`.
 const SG_IO: libc::Ioctl = 0x2285;
@@ -101,8 +102,8 @@ impl SgRequest {
         };
         SgRequest {
             direction,
-            command_bytes: command.len() as u8,
-            sense_bytes_max: sense.len().min(SENSE_BYTES) as u8,
+            command_bytes: u8::try_from(command.len()).unwrap_or(u8::MAX),
+            sense_bytes_max: u8::try_from(sense.len().min(SENSE_BYTES)).unwrap_or(u8::MAX),
             data_bytes,
             data,
             command: command.as_ptr(),
@@ -304,7 +305,7 @@ fn ask(device: &impl AsFd, command: &[u8], answer: &mut [u8]) -> io::Result<()> 
     let mut result = Ok(());
     for _ in 0..TRIES {
         let mut sense = [0; SENSE_BYTES];
-        let data = SgData::FromDevice(answer.as_mut_ptr(), answer.len() as u32);
+        let data = SgData::FromDevice(answer.as_mut_ptr(), to_u32(answer.len()));
         let mut request = SgRequest::new(command, data, &mut sense, 0, TIMEOUT_MS);
         // SAFETY: the command, the answer and the sense data outlive the call.
         unsafe { execute(device.as_fd().as_raw_fd(), &mut request) }?;

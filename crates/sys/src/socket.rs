@@ -19,6 +19,7 @@ use rustix::net::{
 };
 
 use crate::errno::check;
+use crate::width::to_u32;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 10;
@@ -45,13 +46,13 @@ impl Address {
     pub fn vsock(machine: u32, port: u32) -> Address {
         // SAFETY: all fields are integers, for which zero is valid.
         let mut address: libc::sockaddr_vm = unsafe { std::mem::zeroed() };
-        address.svm_family = libc::AF_VSOCK as libc::sa_family_t;
+        address.svm_family = (libc::AF_VSOCK & 0xff) as libc::sa_family_t;
         (address.svm_cid, address.svm_port) = (machine, port);
         // SAFETY: the structure is a valid address of this length, and lives during the call.
         Address(unsafe {
             SocketAddrAny::read(
                 (&raw const address).cast::<SocketAddrStorage>(),
-                size_of::<libc::sockaddr_vm>() as u32,
+                to_u32(size_of::<libc::sockaddr_vm>()),
             )
         })
     }
@@ -145,7 +146,7 @@ impl Socket {
     /// # Errors
     /// `EINVAL`: the kernel allows 88 to 32767.
     pub fn set_segment(&self, bytes: u32) -> io::Result<()> {
-        let bytes = bytes as libc::c_int;
+        let bytes = bytes.cast_signed();
         // SAFETY: the number lives during the call, which is given its length.
         check(unsafe {
             libc::setsockopt(
@@ -153,7 +154,7 @@ impl Socket {
                 libc::IPPROTO_TCP,
                 libc::TCP_MAXSEG,
                 (&raw const bytes).cast(),
-                size_of::<libc::c_int>() as libc::socklen_t,
+                to_u32(size_of::<libc::c_int>()),
             )
         })
         .map(drop)

@@ -2,6 +2,7 @@
 //!
 //! Invariant: values as the kernel reports them, in bytes; nothing is guessed, an unknown value is `None`.
 
+use crate::width::to_u64;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 use std::fmt;
 use std::io;
@@ -137,9 +138,9 @@ fn of_raw(raw: &rustix::fs::Stat) -> Stat {
     };
     Stat {
         kind,
-        size_bytes: raw.st_size as u64,
-        allocated_bytes: raw.st_blocks as u64 * 512,
-        preferred_bytes: raw.st_blksize as u64,
+        size_bytes: to_u64(raw.st_size),
+        allocated_bytes: to_u64(raw.st_blocks) * 512,
+        preferred_bytes: to_u64(raw.st_blksize),
         device: DeviceNumber::of(raw.st_dev),
         special: DeviceNumber::of(raw.st_rdev),
         inode: raw.st_ino,
@@ -243,6 +244,10 @@ pub fn file_system_of(file: impl AsFd) -> io::Result<FileSystem> {
     Ok(of_raw_fs(&rustix::fs::fstatfs(file)?))
 }
 
+#[expect(
+    clippy::cast_sign_loss,
+    reason = "signed on some processors only; the lower bits of the magic are meant, the others are not below zero"
+)]
 fn of_raw_fs(raw: &rustix::fs::StatFs) -> FileSystem {
     let block_bytes = raw.f_bsize as u64;
     // Counts are in fragments, which is the block size unless the file system says otherwise.

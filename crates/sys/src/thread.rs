@@ -4,6 +4,7 @@
 //! function of that name would act on all threads (`setresuid`) or the manual speaks of processes (`setpriority`).
 
 use crate::errno::{check, check_long};
+use crate::width::{to_u32, to_u64};
 use rustix::process::setpriority_process;
 use rustix::thread::{Gid, Uid, UnshareFlags};
 use std::ffi::CString;
@@ -66,7 +67,7 @@ fn mask_of(members: &[u32]) -> io::Result<Mask> {
 fn members_of(mask: &Mask) -> Vec<u32> {
     let is_set =
         |bit: &u32| mask[(bit / libc::c_ulong::BITS) as usize] >> (bit % libc::c_ulong::BITS) & 1 == 1;
-    (0..MASK_WORDS as u32 * libc::c_ulong::BITS).filter(is_set).collect()
+    (0..to_u32(MASK_WORDS) * libc::c_ulong::BITS).filter(is_set).collect()
 }
 
 /// The NUMA policy for a thread's new memory.
@@ -247,7 +248,7 @@ impl Usage {
 }
 
 pub(crate) fn micros(time: libc::timeval) -> u64 {
-    time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64
+    to_u64(time.tv_sec) * 1_000_000 + to_u64(time.tv_usec)
 }
 
 /// Reads the thread's resource usage.
@@ -260,10 +261,10 @@ pub fn usage() -> io::Result<Usage> {
     Ok(Usage {
         user_us: micros(raw.ru_utime),
         system_us: micros(raw.ru_stime),
-        switches_voluntary: raw.ru_nvcsw as u64,
-        switches_involuntary: raw.ru_nivcsw as u64,
-        faults_major: raw.ru_majflt as u64,
-        faults_minor: raw.ru_minflt as u64,
+        switches_voluntary: to_u64(raw.ru_nvcsw),
+        switches_involuntary: to_u64(raw.ru_nivcsw),
+        faults_major: to_u64(raw.ru_majflt),
+        faults_minor: to_u64(raw.ru_minflt),
     })
 }
 

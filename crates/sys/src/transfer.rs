@@ -10,6 +10,7 @@
 //! because a hot loop keeps them in a table: they must be open, and open for long enough.
 
 use crate::errno::{check_len, is_carried_out};
+use crate::width::to_c_int;
 use std::io;
 use std::os::fd::RawFd;
 
@@ -61,13 +62,13 @@ pub unsafe fn write(fd: RawFd, buffer: *const u8, len_bytes: usize) -> io::Resul
 /// An offset as the kernel takes it.
 #[inline]
 fn at(bytes: u64) -> libc::off64_t {
-    bytes as libc::off64_t
+    bytes.cast_signed()
 }
 
 /// The number of vectors as the kernel takes it.
 #[inline]
 fn count(vectors: &[libc::iovec]) -> libc::c_int {
-    vectors.len() as libc::c_int
+    to_c_int(vectors.len())
 }
 
 /// `pread` at `offset_bytes`; the bytes read.
@@ -194,10 +195,10 @@ unsafe fn transfer2(
     flags: RwFlags,
 ) -> io::Result<usize> {
     // The kernel takes the offset in two halves; where the lower one holds all of it, it ignores the upper.
-    let (low, high) = (offset_bytes as libc::c_long, (offset_bytes >> 32) as libc::c_long);
+    let [low, high] = [at(offset_bytes), at(offset_bytes >> 32)].map(|half| half as libc::c_long);
     // SAFETY: the caller vouches for the vectors; the slice gives their true number.
     let answer = unsafe { libc::syscall(call, fd, vectors.as_ptr(), vectors.len(), low, high, flags.0) };
-    check_len(answer as libc::ssize_t)
+    check_len(answer)
 }
 
 #[cfg(test)]

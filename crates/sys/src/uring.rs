@@ -7,6 +7,7 @@
 
 use crate::clock;
 use crate::errno::{Errno, check_len, check_long};
+use crate::width::to_u32;
 use io_uring::{CompletionQueue, EnterFlags, IoUring, SubmissionQueue, Submitter, cqueue, squeue};
 use std::io;
 use std::marker::PhantomData;
@@ -133,7 +134,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     fn enter(&mut self, min: u32, reap: bool, time_ns: Option<u64>) -> io::Result<usize> {
         let none_there = self.ring.completion().is_empty();
         let queue = self.ring.submission();
-        let pending = queue.len() as u32;
+        let pending = to_u32(queue.len());
         let mut flags = self.enter_flags;
         // Completions that are due are finished when this thread enters; those that are deferred, or of a polled device, are
         // never announced.
@@ -199,7 +200,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Drop for Ring<S, C> {
     fn drop(&mut self) {
         if let Ok(number) = self.registration {
             // A registered descriptor keeps the ring alive until the thread ends.
-            let _ = update_ring_fd(self.ring.as_raw_fd(), UNREGISTER_RING_FDS, number as u32, 0);
+            let _ = update_ring_fd(self.ring.as_raw_fd(), UNREGISTER_RING_FDS, number.cast_unsigned(), 0);
         }
     }
 }
@@ -225,7 +226,7 @@ fn enter_raw(handle: i32, pending: u32, min: u32, flags: u32, time_ns: Option<u6
             unsafe { libc::syscall(call, handle, pending, min, flags, no_signals, 0usize) }
         }
         Some(time_ns) => {
-            let time = [(time_ns / 1_000_000_000) as i64, (time_ns % 1_000_000_000) as i64];
+            let time = [time_ns / 1_000_000_000, time_ns % 1_000_000_000];
             let time = (&raw const time) as u64;
             let argument = WaitArgument { signals: 0, signals_size: 0, least_wait_us: 0, time };
             let (flags, size) = (flags | EnterFlags::EXT_ARG.bits(), size_of::<WaitArgument>());
@@ -233,7 +234,7 @@ fn enter_raw(handle: i32, pending: u32, min: u32, flags: u32, time_ns: Option<u6
             unsafe { libc::syscall(call, handle, pending, min, flags, &raw const argument, size) }
         }
     };
-    check_len(taken as libc::ssize_t)
+    check_len(taken)
 }
 
 const REGISTER_RING_FDS: libc::c_uint = 20;
@@ -251,7 +252,7 @@ struct RingFdUpdate {
 /// keeps the index only in its `Submitter`.
 fn register_ring_fd(fd: RawFd) -> Result<i32, Errno> {
     const ANY_PLACE: u32 = u32::MAX;
-    let registered = update_ring_fd(fd, REGISTER_RING_FDS, ANY_PLACE, fd as u64);
+    let registered = update_ring_fd(fd, REGISTER_RING_FDS, ANY_PLACE, u64::from(fd.cast_unsigned()));
     registered.map_err(|error| Errno::of(&error).unwrap_or(Errno(libc::EIO)))
 }
 
@@ -260,7 +261,7 @@ fn update_ring_fd(fd: RawFd, operation: libc::c_uint, offset: u32, data: u64) ->
     let call = libc::SYS_io_uring_register;
     // SAFETY: the kernel reads and writes one update, which lives through the call.
     check_long(unsafe { libc::syscall(call, fd, operation, &raw mut update, 1u32) })?;
-    Ok(update.offset as i32)
+    Ok(update.offset.cast_signed())
 }
 
 #[cfg(test)]

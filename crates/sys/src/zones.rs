@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use crate::errno::check;
 use crate::stat::DeviceNumber;
 use crate::sysfs::Sysfs;
+use crate::width::to_u32;
 
 // Numbers from the kernel's `linux/blkzoned.h`.
 const BLKREPORTZONE: libc::Ioctl = libc::_IOWR::<ReportHeader>(0x12, 130);
@@ -124,7 +125,7 @@ pub fn report(device: impl AsFd, from_bytes: u64, most: usize) -> io::Result<Vec
     let mut sector = from_bytes / SECTOR_BYTES;
     while zones.len() < most {
         let count = ZONES_AT_ONCE.min(most - zones.len());
-        let header = ReportHeader { sector, zones: count as u32, flags: 0 };
+        let header = ReportHeader { sector, zones: to_u32(count), flags: 0 };
         let mut report = Box::new(Report { header, zones: [RawZone::default(); ZONES_AT_ONCE] });
         // SAFETY: the request reads the header and writes at most as many zones as it asks for, which the structure
         // has room for.

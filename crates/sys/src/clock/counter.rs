@@ -13,6 +13,7 @@
 //! with the monotonic clock (`CounterClock::agrees_here`).
 
 use super::{Clock, monotonic_ns};
+use crate::width::low_u64;
 use contract::Counter;
 use std::sync::OnceLock;
 
@@ -109,15 +110,16 @@ impl CounterClock {
 
     fn agrees(&self, here: Pair) -> bool {
         let since_ns = here.ns.saturating_sub(self.base_ns);
-        let drift_ns = (u128::from(since_ns) * u128::from(TOLERANCE_PPM) / 1_000_000) as u64;
-        let width_ns = ((u128::from(here.width) * u128::from(self.mult)) >> SHIFT) as u64;
+        let drift_ns = nearest(u128::from(since_ns) * u128::from(TOLERANCE_PPM) / 1_000_000);
+        let width_ns = nearest((u128::from(here.width) * u128::from(self.mult)) >> SHIFT);
         here.ticks >= self.base_ticks
-            && self.ns_of(here.ticks).abs_diff(here.ns) <= APART_NS_MAX + width_ns + drift_ns
+            && self.ns_of(here.ticks).abs_diff(here.ns)
+                <= APART_NS_MAX.saturating_add(width_ns).saturating_add(drift_ns)
     }
 
     /// The counter's rate in kHz.
     pub fn frequency_khz(&self) -> u64 {
-        ((1_000_000_u128 << SHIFT) / u128::from(self.mult)) as u64
+        nearest((1_000_000_u128 << SHIFT) / u128::from(self.mult))
     }
 
     /// The time between two values of the counter, in nanoseconds, if it is longer than one, to which latencies are kept: then
@@ -135,7 +137,7 @@ impl CounterClock {
     #[inline]
     fn ns_of(&self, ticks: u64) -> u64 {
         let since = u128::from(ticks.wrapping_sub(self.base_ticks));
-        self.base_ns + ((since * u128::from(self.mult)) >> SHIFT) as u64
+        self.base_ns + low_u64((since * u128::from(self.mult)) >> SHIFT)
     }
 }
 
@@ -242,7 +244,12 @@ fn apart_ppm(one: u64, other: u64) -> u64 {
 fn mult_between(from: Pair, to: Pair) -> u64 {
     let ns = u128::from(to.ns - from.ns) << SHIFT;
     let ticks = u128::from(to.ticks.wrapping_sub(from.ticks));
-    ns.checked_div(ticks).map_or(0, |mult| mult as u64)
+    ns.checked_div(ticks).map_or(0, nearest)
+}
+
+/// A number that fits, or the largest one that does: a rate that far off is not believed.
+fn nearest(number: u128) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::{CAN_LOAD, Unavailable, functions};
+use crate::width::to_usize;
 
 functions! {
     /// Functions of libcuda. Those with a number at the end are what its header makes of the names without one.
@@ -92,7 +93,7 @@ impl Gpu {
         // SAFETY: the calls take numbers, and write the device and the context.
         unsafe {
             checked("cuInit", (functions.cuInit)(0))?;
-            checked("cuDeviceGet", (functions.cuDeviceGet)(&raw mut device, number as c_int))?;
+            checked("cuDeviceGet", (functions.cuDeviceGet)(&raw mut device, number.cast_signed()))?;
             let retained = (functions.cuDevicePrimaryCtxRetain)(&raw mut context, device);
             checked("cuDevicePrimaryCtxRetain", retained)?;
             let gpu = Gpu { functions, device };
@@ -164,7 +165,7 @@ impl DeviceMemory {
 
     /// Where it begins, for calls that take it: no address of this program's memory.
     pub(crate) fn base(&self) -> *mut c_void {
-        ptr::without_provenance_mut(self.address as usize)
+        ptr::without_provenance_mut(to_usize(self.address))
     }
 
     /// Its length.

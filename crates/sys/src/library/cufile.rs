@@ -13,6 +13,7 @@ use super::cuda::{DeviceMemory, GpuError};
 use super::{CAN_LOAD, Connection, Unavailable, functions};
 use crate::clock::c_timespec;
 use crate::errno::Errno;
+use crate::width::{low_u32, to_u32};
 
 functions! {
     /// Functions of libcufile. The driver is closed by the name that its header makes of the one without a number.
@@ -97,7 +98,7 @@ impl Request {
     /// The number that its end will have.
     #[inline]
     pub fn number(&self) -> u32 {
-        self.cookie.addr() as u32
+        low_u32(self.cookie.addr() as u64)
     }
 }
 
@@ -117,13 +118,13 @@ impl Event {
     /// The number that the operation was given.
     #[inline]
     pub fn number(&self) -> u32 {
-        self.cookie.addr() as u32
+        low_u32(self.cookie.addr() as u64)
     }
 
     /// Bytes, or a negative error: of the kernel, or of cuFile from 5001 on.
     #[inline]
     pub fn result(&self) -> i64 {
-        let result = self.result as i64;
+        let result = self.result.cast_signed() as i64;
         match self.status {
             COMPLETE => result,
             _ if result < -1 => result,
@@ -352,7 +353,8 @@ impl RegisteredMemory {
         let DevicePart { memory_offset_bytes, length_bytes, file_offset_bytes } = part;
         self.memory.check(memory_offset_bytes, length_bytes);
         let (base, length) = (self.memory.base(), length_bytes);
-        let (at, within) = (file_offset_bytes as libc::off64_t, memory_offset_bytes as libc::off64_t);
+        let (at, within) =
+            (file_offset_bytes.cast_signed(), memory_offset_bytes.cast_signed() as libc::off64_t);
         let Cufile { cuFileRead, cuFileWrite, .. } = self.driver.functions;
         // SAFETY: the file and the memory are registered, and the part is inside the memory.
         let result = unsafe {
@@ -393,7 +395,8 @@ impl RegisteredFile {
     pub fn new(descriptor: RawFd) -> Result<RegisteredFile, GpuError> {
         let functions = Cufile::get()?;
         let mut handle = ptr::null_mut();
-        let mut description = Descriptor { kind: 1, handle: descriptor as usize, file_system: ptr::null() };
+        let mut description =
+            Descriptor { kind: 1, handle: descriptor.cast_unsigned() as usize, file_system: ptr::null() };
         // SAFETY: the handle is written to, and the description lives during the call.
         let status = unsafe { (functions.cuFileHandleRegister)(&raw mut handle, &raw mut description) };
         status.of("cuFileHandleRegister")?;
@@ -444,8 +447,8 @@ impl Batch {
         Request {
             mode: CUFILE_BATCH,
             base: memory.memory.base(),
-            file_offset: part.file_offset_bytes as libc::off64_t,
-            memory_offset: part.memory_offset_bytes as libc::off64_t,
+            file_offset: part.file_offset_bytes.cast_signed(),
+            memory_offset: part.memory_offset_bytes.cast_signed() as libc::off64_t,
             length_bytes: part.length_bytes,
             file: file.handle,
             command: match transfer {
@@ -465,7 +468,7 @@ impl Batch {
     /// The call that failed.
     #[inline]
     pub unsafe fn submit(&mut self, requests: &mut [Request]) -> Result<(), GpuError> {
-        let (count, first) = (requests.len() as c_uint, requests.as_mut_ptr());
+        let (count, first) = (to_u32(requests.len()), requests.as_mut_ptr());
         // SAFETY: the batch is set up, and the caller vouches for what the requests name.
         unsafe { (self.functions.cuFileBatchIOSubmit)(self.handle, count, first, 0) }
             .of("cuFileBatchIOSubmit")
@@ -477,7 +480,7 @@ impl Batch {
     /// The call that failed.
     #[inline]
     pub fn ended(&mut self, min: u32, max: u32, at_most: Duration) -> Result<&[Event], GpuError> {
-        let room = max.min(self.events.len() as u32);
+        let room = max.min(to_u32(self.events.len()));
         let (mut count, mut timeout) = (room, c_timespec(at_most));
         let (events, timeout) = (self.events.as_mut_ptr(), &raw mut timeout);
         let Cufile { cuFileBatchIOGetStatus, .. } = self.functions;

@@ -80,7 +80,7 @@ impl RawAddress {
         match address {
             SocketAddr::V4(address) => {
                 raw.v4 = libc::sockaddr_in {
-                    sin_family: libc::AF_INET as libc::sa_family_t,
+                    sin_family: (libc::AF_INET & 0xff) as libc::sa_family_t,
                     sin_port: address.port().to_be(),
                     sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address.ip().octets()) },
                     sin_zero: [0; 8],
@@ -88,7 +88,7 @@ impl RawAddress {
             }
             SocketAddr::V6(address) => {
                 raw.v6 = libc::sockaddr_in6 {
-                    sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                    sin6_family: (libc::AF_INET6 & 0xff) as libc::sa_family_t,
                     sin6_port: address.port().to_be(),
                     sin6_flowinfo: address.flowinfo(),
                     sin6_addr: libc::in6_addr { s6_addr: address.ip().octets() },

@@ -17,7 +17,7 @@ pub(super) enum Answers {
 
 /// Waits for these events of a socket, for at most so long.
 pub(super) fn poll(socket: c_int, events: c_int, at_most: Duration) -> io::Result<Answers> {
-    let mut entry = libc::pollfd { fd: socket, events: events as i16, revents: 0 };
+    let mut entry = libc::pollfd { fd: socket, events: (events & 0x7fff) as i16, revents: 0 };
     // Rounded up, so that a short wait does not become a loop.
     let timeout_ms = at_most.as_micros().div_ceil(1000).min(1_000_000) as c_int;
     // SAFETY: the call writes the one entry.
