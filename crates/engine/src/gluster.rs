@@ -14,6 +14,7 @@ use fiord_sys::library::gluster::{FileCommand, Volume, VolumeFile, rooted};
 use fiord_sys::library::patience::wait_for;
 use fiord_sys::library::{Connection, LibraryError, Part};
 use fiord_sys::signal;
+use fiord_sys::width::to_usize;
 
 use crate::ceph::{name, shown, text};
 use crate::contract::{NamedTarget, Outcome};
@@ -213,7 +214,7 @@ pub(crate) fn lay_out(
             state ^= state << 17;
             word.copy_from_slice(&state.to_ne_bytes());
         }
-        let length = (part_bytes.end - at_bytes).min(LAY_OUT_BYTES as u64) as usize;
+        let length = to_usize((part_bytes.end - at_bytes).min(LAY_OUT_BYTES as u64));
         match write(&buffer[..length], at_bytes).map_err(|errno| LibraryError::Call(call, errno))? {
             0 => return Err(LibraryError::Call(call, Errno(libc::ENOSPC))),
             written => at_bytes += written as u64,
@@ -231,13 +232,13 @@ pub(crate) fn command(op: &Op, buffer: *mut u8) -> (FileCommand, Part) {
         Action::Sync | Action::RangeSync(_) => FileCommand::Sync,
         Action::DataSync => FileCommand::DataSync,
     };
-    (command, Part { buffer, length_bytes: op.length_bytes as usize, offset_bytes: op.offset_bytes })
+    (command, Part { buffer, length_bytes: op.length_bytes, offset_bytes: op.offset_bytes })
 }
 
 /// How an operation ended, by the library's result: bytes transferred, 0, or the negative error number.
 pub(crate) fn outcome(op: &Op, result: i64) -> Outcome {
     match result {
-        0.. if op.action.transfers() => Outcome::Done(result as u64),
+        0.. if op.action.transfers() => Outcome::from_result(result),
         _ => whole_or_error(op, result),
     }
 }

@@ -13,12 +13,14 @@ use std::time::{Duration, Instant};
 
 use fiord_plan::{Action, EngineDescriptor, EngineName, EngineSettings, FileIndex, FileUse, Op, Queueing};
 use fiord_sys::errno::Errno;
-use fiord_sys::library::{HandOver, LibraryError, Unavailable};
+use fiord_sys::library::{HandOver, LibraryError, TRANSFER_BYTES_MAX, Unavailable};
 use fiord_sys::signal;
+use fiord_sys::width::{to_u32, to_usize};
 
 use crate::contract::{
     Arena, ArenaAccess, Completion, Engine, NamedTarget, Outcome, QueuedEngine, Slot, Wait,
 };
+use crate::definition::JobOutline;
 use crate::local_completions::LocalCompletions;
 use crate::setup_error::SetupError;
 
@@ -37,6 +39,25 @@ pub(crate) const fn descriptor(
     explain: fn(&EngineSettings, i32) -> Option<&'static str>,
 ) -> EngineDescriptor {
     EngineDescriptor { files: FileUse::Named, explain, ..EngineDescriptor::of(name, summary, queueing) }
+}
+
+/// Whether a job can use a library that takes or returns the bytes of a transfer as an `int`.
+///
+/// # Errors
+/// Its blocks are longer, or why the library cannot be used.
+pub(crate) fn usable(
+    job: &JobOutline,
+    is_available: fn() -> Result<(), Unavailable>,
+) -> Result<(), SetupError> {
+    if job.block_bytes_max > TRANSFER_BYTES_MAX {
+        return Err(SetupError {
+            call: "a transfer of the largest block",
+            errno: Errno(libc::EFBIG),
+            cause: "the library counts the bytes of one call in 31 bits",
+            remedy: "use blocks below 2 GiB (bs=1g), or another ioengine",
+        });
+    }
+    Ok(is_available()?)
 }
 
 /// What an engine does by its library: one connection, and the targets that are open.
@@ -138,10 +159,10 @@ impl<'arena> LibraryEngine<'arena> {
         let LibraryEngine { hand_over, taken, session, arena, ops, local, .. } = self;
         hand_over.take(|index, result| taken.push((index, result)));
         let Some(session) = session else { return };
-        self.in_flight -= taken.len() as u32;
+        self.in_flight -= to_u32(taken.len());
         for (index, result) in taken.drain(..).rev() {
             let Some(op) = &ops[index as usize] else { continue };
-            let length = if op.action.transfers() { op.length_bytes as usize } else { 0 };
+            let length = if op.action.transfers() { to_usize(op.length_bytes) } else { 0 };
             // SAFETY: the part is inside the slot's buffer, which `part` checks. The operation has ended, so the library
             // no longer uses it, and the slot is not handed out before this is over.
             let part = unsafe { std::slice::from_raw_parts_mut(part(arena, index, op), length) };
@@ -224,7 +245,7 @@ impl<'arena> QueuedEngine<'arena> for LibraryEngine<'arena> {
         let LibraryEngine { session: Some(session), hand_over, arena, ops, queued, local, .. } = self else {
             return Err(Errno(libc::ENOTCONN).into());
         };
-        let count = queued.len() as u32;
+        let count = to_u32(queued.len());
         for index in queued.drain(..) {
             let Some(op) = &ops[index as usize] else { continue };
             let ticket = hand_over.ticket(index);
@@ -276,8 +297,7 @@ fn part(arena: &Arena<'_>, index: u32, op: &Op) -> *mut u8 {
 /// Bytes, or the negative error number, that a library returns for an operation; some return 0 for a complete write.
 pub(crate) fn whole_or_error(op: &Op, result: i64) -> Outcome {
     match (op.action, result) {
-        (_, ..0) => Outcome::Failed(Errno(-result as i32)),
-        (Action::Read, bytes) => Outcome::Done(bytes as u64),
+        (_, ..0) | (Action::Read, _) => Outcome::from_result(result),
         (
             Action::Write
             | Action::Trim

@@ -37,8 +37,8 @@ pub fn tests() -> impl Iterator<Item = (EngineName, EngineTests)> {
     ENGINES.0.iter().filter_map(|engine| Some((engine.name, engine.tests?)))
 }
 
-/// Sets an engine up over these buffers, and drops it.
-type Probe = fn(Arena<'_>) -> Result<(), SetupError>;
+/// Sets an engine up over these buffers for a job, and drops it.
+type Probe = fn(Arena<'_>, &JobOutline) -> Result<(), SetupError>;
 
 /// One for each engine.
 const PROBES: &[Probe] = for_each_engine!(probes);
@@ -66,18 +66,25 @@ pub fn probe() -> Result<Vec<Probed>, MemoryError> {
 /// # Errors
 /// If there is no memory for such buffers.
 pub fn probe_those(are_wanted: impl Fn(&EngineDescriptor) -> bool) -> Result<Vec<Probed>, MemoryError> {
+    probe_for(&JobOutline::plain(1), are_wanted)
+}
+
+fn probe_for(
+    job: &JobOutline,
+    are_wanted: impl Fn(&EngineDescriptor) -> bool,
+) -> Result<Vec<Probed>, MemoryError> {
     const BUFFER_BYTES: usize = 4096;
     let length = Arena::region_bytes(2, BUFFER_BYTES, BUFFER_BYTES);
     let wanted = ENGINES.0.iter().zip(PROBES).filter(|(engine, _)| are_wanted(engine));
     let probed = wanted.map(|(engine, probe)| {
         let region = Region::allocate(&MemorySource::Malloc, length, BUFFER_BYTES)?;
-        let works = Arena::with(region, 2, BUFFER_BYTES, BUFFER_BYTES, *probe);
+        let works = Arena::with(region, 2, BUFFER_BYTES, BUFFER_BYTES, |arena| probe(arena, job));
         Ok(Probed { engine, works })
     });
     probed.collect()
 }
 
-fn probe_one<D: EngineDefinition>(arena: Arena<'_>) -> Result<(), SetupError> {
+fn probe_one<D: EngineDefinition>(arena: Arena<'_>, job: &JobOutline) -> Result<(), SetupError> {
     struct Whether;
     impl<'arena> Visitor<'arena> for Whether {
         type Output = Result<(), SetupError>;
@@ -90,7 +97,7 @@ fn probe_one<D: EngineDefinition>(arena: Arena<'_>) -> Result<(), SetupError> {
             engine.map(drop)
         }
     }
-    D::set_up(&D::Settings::default(), Setup { job: &JobOutline::plain(1), arena }, Whether)
+    D::set_up(&D::Settings::default(), Setup { job, arena }, Whether)
 }
 
 #[cfg(test)]
@@ -136,6 +143,17 @@ mod tests {
             let needs_library = works.is_err_and(|refused| refused.errno == Errno(libc::ELIBACC));
             let needs_setup = engine.queueing.is_queued() || engine.names_targets() || needs_library;
             assert!(needs_setup || works.is_ok(), "{}: {works:?}", engine.name);
+        }
+    }
+
+    #[test]
+    fn blocks_that_a_library_cannot_count_are_refused() {
+        let job = JobOutline { block_bytes_max: 1 << 31, ..JobOutline::plain(1) };
+        let counted = ["rados", "nfs", "libiscsi", "gfapi", "gfapi_async"];
+        let probed = probe_for(&job, |engine| counted.contains(&engine.name.word())).unwrap();
+        assert_eq!(probed.len(), counted.len());
+        for Probed { engine, works } in probed {
+            assert_eq!(works.map_err(|refused| refused.errno), Err(Errno(libc::EFBIG)), "{}", engine.name);
         }
     }
 

@@ -121,13 +121,16 @@ fn last_error() -> String {
     text.to_string_lossy().into_owned()
 }
 
+/// The most bytes of one transfer for libraries that take or return them as an `int`.
+pub const TRANSFER_BYTES_MAX: u64 = i32::MAX as u64;
+
 /// A part of memory, and where it belongs in a file, object or image.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
     /// Where in memory; not used by commands that transfer nothing.
     pub buffer: *mut u8,
-    /// How much, in bytes.
-    pub length_bytes: usize,
+    /// How much, in bytes: of what is transferred no more than is in memory.
+    pub length_bytes: u64,
     /// Where in the file, object or image, in bytes.
     pub offset_bytes: u64,
 }

@@ -39,12 +39,6 @@ pub const fn low_u32(bits: u64) -> u32 {
     (bits & 0xffff_ffff) as u32
 }
 
-/// The lower half, which is all of a number that fits.
-#[inline]
-pub(crate) const fn low_u64(bits: u128) -> u64 {
-    (bits & 0xffff_ffff_ffff_ffff) as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

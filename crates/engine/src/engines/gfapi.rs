@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, Op, Queueing};
+use fiord_sys::width::to_usize;
 use fiord_sys::errno::Errno;
 use fiord_sys::library::{HandOver, gluster};
 use fiord_sys::signal;
@@ -16,7 +17,7 @@ use crate::boxed::BoxedSync;
 use crate::contract::{Arena, ArenaAccess, Engine, NamedTarget, Outcome, Slot, SyncEngine};
 use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::gluster::{Settings, TESTED, VOLUME, VolumeFiles, command, explain, outcome};
-use crate::library_engine::{GRACE, LOOK_EVERY, descriptor};
+use crate::library_engine::{GRACE, LOOK_EVERY, descriptor, usable};
 
 /// The engine.
 #[derive(Debug)]
@@ -43,8 +44,8 @@ impl EngineDefinition for Gfapi {
 
     fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
         let Setup { job, arena } = setup;
-        if let Err(unavailable) = gluster::is_available() {
-            return visitor.synchronous::<BoxedSync<'_>>(Err(unavailable.into()));
+        if let Err(refused) = usable(job, gluster::is_available) {
+            return visitor.synchronous::<BoxedSync<'_>>(Err(refused));
         }
         let engine = GfapiEngine::new(settings, job.files, arena);
         visitor.synchronous(Ok(BoxedSync::new(engine)))
@@ -122,15 +123,15 @@ impl<'arena> SyncEngine<'arena> for GfapiEngine<'arena> {
         let Some(file) = self.files.get(op.file).filter(|_| !self.has_given_up) else {
             return Outcome::Failed(Errno(libc::EBADF));
         };
-        let start = op.buffer_offset_bytes as usize;
-        let part = if op.action.transfers() { start..start + op.length_bytes as usize } else { 0..0 };
+        let start = to_usize(op.buffer_offset_bytes);
+        let part = if op.action.transfers() { start..start + to_usize(op.length_bytes) } else { 0..0 };
         if op.action.sends_buffer() {
             let bytes = ArenaAccess::of(&mut self.arena).bytes_mut(slot);
             self.bounce[part.clone()].copy_from_slice(&bytes[part.clone()]);
         }
         let (command, target) = command(&op, self.bounce[part.clone()].as_mut_ptr());
         // SAFETY: the memory is used by nobody until the operation has ended; if it does not end, the memory is never
-        // freed, and no file closed. A block is shorter than 2 GiB, which the planner checks.
+        // freed, and no file closed. A block is shorter than 2 GiB, which `usable` checks.
         if let Err(errno) = unsafe { file.start(command, target, self.hand_over.ticket(0)) } {
             return Outcome::Failed(errno);
         }
@@ -139,7 +140,7 @@ impl<'arena> SyncEngine<'arena> for GfapiEngine<'arena> {
             return Outcome::Failed(Errno(libc::EINTR));
         };
         if op.action.fills_buffer() && result > 0 {
-            let read = start..start + (result as usize).min(part.len());
+            let read = start..start + to_usize(result.cast_unsigned()).min(part.len());
             let bytes = ArenaAccess::of(&mut self.arena).bytes_mut(slot);
             bytes[read.clone()].copy_from_slice(&self.bounce[read]);
         }

@@ -13,7 +13,7 @@ use crate::boxed::BoxedQueued;
 use crate::contract::{NamedTarget, Outcome};
 use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::gluster::{Settings, TESTED, VOLUME, VolumeFiles, command, explain, outcome};
-use crate::library_engine::{LibraryEngine, Session, descriptor};
+use crate::library_engine::{LibraryEngine, Session, descriptor, usable};
 
 /// The engine.
 #[derive(Debug)]
@@ -40,8 +40,8 @@ impl EngineDefinition for GfapiAsync {
 
     fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
         let Setup { job, arena } = setup;
-        if let Err(unavailable) = gluster::is_available() {
-            return visitor.queued::<BoxedQueued<'_>>(Err(unavailable.into()));
+        if let Err(refused) = usable(job, gluster::is_available) {
+            return visitor.queued::<BoxedQueued<'_>>(Err(refused));
         }
         let session = Box::new(VolumeSession { files: VolumeFiles::new(settings, job.files) });
         visitor.queued(Ok(BoxedQueued::new(LibraryEngine::new(arena, session, false))))
@@ -66,7 +66,7 @@ impl Session for VolumeSession {
         let (command, part) = command(op, buffer);
         match self.files.get(op.file) {
             // SAFETY: the caller vouches for ticket and memory, and for the life of the session. A block is shorter than
-            // 2 GiB, which the planner checks.
+            // 2 GiB, which `usable` checks.
             Some(file) => unsafe { file.start(command, part, ticket) },
             None => {
                 // SAFETY: the ticket was not used.

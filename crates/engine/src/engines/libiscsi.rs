@@ -20,7 +20,7 @@ use crate::boxed::BoxedQueued;
 use crate::ceph::name;
 use crate::contract::{NamedTarget, Outcome};
 use crate::definition::{EngineDefinition, Setup, Visitor};
-use crate::library_engine::{LibraryEngine, Session, descriptor, sentence};
+use crate::library_engine::{LibraryEngine, Session, descriptor, sentence, usable};
 
 /// The engine.
 #[derive(Debug)]
@@ -65,8 +65,8 @@ impl EngineDefinition for Libiscsi {
 
     fn set_up<'a, V: Visitor<'a>>((): &(), setup: Setup<'_, 'a>, visitor: V) -> V::Output {
         let Setup { job, arena } = setup;
-        if let Err(unavailable) = iscsi::is_available() {
-            return visitor.queued::<BoxedQueued<'_>>(Err(unavailable.into()));
+        if let Err(refused) = usable(job, iscsi::is_available) {
+            return visitor.queued::<BoxedQueued<'_>>(Err(refused));
         }
         let session = IscsiSession { units: (0..job.files).map(|_| None).collect() };
         visitor.queued(Ok(BoxedQueued::new(LibraryEngine::new(arena, Box::new(session), false))))
@@ -109,6 +109,7 @@ fn explain(errno: i32) -> Option<&'static str> {
         libc::ECONNRESET => Some("the target has closed the connection; see its log"),
         libc::EBADE => Some("another initiator has reserved the unit"),
         libc::EROFS => Some("the unit is write-protected"),
+        libc::EFBIG => Some("a trim has more blocks than a command can name; use a smaller bs="),
         _ => None,
     }
 }
@@ -158,7 +159,7 @@ impl Session for IscsiSession {
             Action::Trim | Action::ResetZone => BlockCommand::Unmap,
             Action::Sync | Action::DataSync | Action::RangeSync(_) => BlockCommand::Sync,
         };
-        let part = Part { buffer, length_bytes: op.length_bytes as usize, offset_bytes: op.offset_bytes };
+        let part = Part { buffer, length_bytes: op.length_bytes, offset_bytes: op.offset_bytes };
         let unit = self.units.get(op.file as usize).and_then(Option::as_ref);
         let aligned = |unit: &&Unit| {
             let block = u64::from(unit.block_bytes);
@@ -166,7 +167,7 @@ impl Session for IscsiSession {
         };
         match unit.filter(aligned) {
             // SAFETY: the caller vouches for ticket and memory, and for the life of the session. A block is shorter than
-            // 2 GiB, which the planner checks.
+            // 2 GiB, which `usable` checks.
             Some(unit) => unsafe { unit.start(command, part, ticket) },
             None => {
                 // SAFETY: the ticket was not used.
@@ -179,7 +180,7 @@ impl Session for IscsiSession {
     fn outcome(&mut self, op: &Op, _part: &mut [u8], result: i64) -> Outcome {
         match result {
             0 => Outcome::whole(op),
-            _ => Outcome::Failed(Errno(-result as i32)),
+            _ => Outcome::from_result(result),
         }
     }
 

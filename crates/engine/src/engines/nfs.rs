@@ -22,7 +22,7 @@ use crate::ceph::{name, shown, text};
 use crate::contract::{NamedTarget, Outcome};
 use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::gluster::{lay_out, outcome};
-use crate::library_engine::{LibraryEngine, Session, descriptor, sentence};
+use crate::library_engine::{LibraryEngine, Session, descriptor, sentence, usable};
 
 /// The engine.
 #[derive(Debug)]
@@ -72,8 +72,8 @@ impl EngineDefinition for Nfs {
 
     fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
         let Setup { job, arena } = setup;
-        if let Err(unavailable) = nfs::is_available() {
-            return visitor.queued::<BoxedQueued<'_>>(Err(unavailable.into()));
+        if let Err(refused) = usable(job, nfs::is_available) {
+            return visitor.queued::<BoxedQueued<'_>>(Err(refused));
         }
         let files = (0..job.files).map(|_| None).collect();
         let session = NfsSession { settings: settings.clone(), export: None, files, slots: arena.count() };
@@ -218,7 +218,7 @@ impl Session for NfsSession {
     }
 
     unsafe fn start(&mut self, op: &Op, buffer: *mut u8, ticket: *mut c_void) -> Result<(), Errno> {
-        let part = Part { buffer, length_bytes: op.length_bytes as usize, offset_bytes: op.offset_bytes };
+        let part = Part { buffer, length_bytes: op.length_bytes, offset_bytes: op.offset_bytes };
         let command = match op.action {
             Action::Read => Some(FileCommand::Read),
             Action::Write => Some(FileCommand::Write),

@@ -7,6 +7,7 @@ use std::io;
 
 use fiord_options::job::JobOptions;
 use fiord_plan::{Action, EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, Op, Queueing};
+use fiord_sys::width::to_usize;
 use fiord_sys::errno::Errno;
 use fiord_sys::library::patience::wait_for;
 use fiord_sys::library::rados::{self, ObjectCommand, Pool};
@@ -16,7 +17,7 @@ use crate::boxed::BoxedQueued;
 use crate::ceph::{CLUSTER, ClusterSettings, TESTED, name, shown};
 use crate::contract::{NamedTarget, Outcome};
 use crate::definition::{EngineDefinition, Setup, Visitor};
-use crate::library_engine::{LibraryEngine, Session, descriptor, sentence, whole_or_error};
+use crate::library_engine::{LibraryEngine, Session, descriptor, sentence, usable, whole_or_error};
 
 /// The engine.
 #[derive(Debug)]
@@ -50,8 +51,8 @@ impl EngineDefinition for Rados {
 
     fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
         let Setup { job, arena } = setup;
-        if let Err(unavailable) = rados::is_available() {
-            return visitor.queued::<BoxedQueued<'_>>(Err(unavailable.into()));
+        if let Err(refused) = usable(job, rados::is_available) {
+            return visitor.queued::<BoxedQueued<'_>>(Err(refused));
         }
         let session = RadosSession {
             settings: settings.clone(),
@@ -147,10 +148,10 @@ impl Session for RadosSession {
                 return Ok(());
             }
         };
-        let part = Part { buffer, length_bytes: op.length_bytes as usize, offset_bytes: op.offset_bytes };
+        let part = Part { buffer, length_bytes: op.length_bytes, offset_bytes: op.offset_bytes };
         match (&self.pool, self.objects.get(op.file as usize)) {
             // SAFETY: the caller vouches for ticket and memory, and for the life of the session. A block is shorter than
-            // 2 GiB, which the planner checks.
+            // 2 GiB, which `usable` checks.
             (Some(pool), Some(Some(object))) => unsafe { pool.start(command, object, part, ticket) },
             _ => {
                 // SAFETY: the ticket was not used.
@@ -165,7 +166,7 @@ impl Session for RadosSession {
     fn outcome(&mut self, op: &Op, part: &mut [u8], result: i64) -> Outcome {
         match (op.action, whole_or_error(op, result)) {
             (Action::Read, Outcome::Done(bytes)) => {
-                if let Some(beyond_end) = part.get_mut(bytes as usize..) {
+                if let Some(beyond_end) = part.get_mut(to_usize(bytes)..) {
                     beyond_end.fill(0);
                 }
                 Outcome::whole(op)

@@ -206,7 +206,7 @@ impl Session for RbdSession {
             Action::Trim | Action::ResetZone => ImageCommand::Discard,
             Action::Sync | Action::DataSync | Action::RangeSync(_) => ImageCommand::Flush,
         };
-        let part = Part { buffer, length_bytes: op.length_bytes as usize, offset_bytes: op.offset_bytes };
+        let part = Part { buffer, length_bytes: op.length_bytes, offset_bytes: op.offset_bytes };
         match &self.image {
             // SAFETY: the caller vouches for ticket and memory, and for the life of the session.
             Some(image) => unsafe { image.start(command, part, ticket) },

@@ -13,7 +13,6 @@
 //! with the monotonic clock (`CounterClock::agrees_here`).
 
 use super::{Clock, monotonic_ns};
-use crate::width::low_u64;
 use contract::Counter;
 use std::sync::OnceLock;
 
@@ -137,7 +136,7 @@ impl CounterClock {
     #[inline]
     fn ns_of(&self, ticks: u64) -> u64 {
         let since = u128::from(ticks.wrapping_sub(self.base_ticks));
-        self.base_ns + low_u64((since * u128::from(self.mult)) >> SHIFT)
+        self.base_ns + (((since * u128::from(self.mult)) >> SHIFT) & 0xffff_ffff_ffff_ffff) as u64
     }
 }
 

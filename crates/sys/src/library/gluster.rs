@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::{Connection, HandOver, LibraryError, Part, Unavailable, functions};
 use crate::errno::Errno;
+use crate::width::to_c_int;
 
 /// `glfs_io_cbk`.
 type Callback = unsafe extern "C" fn(*mut c_void, isize, *mut c_void, *mut c_void, *mut c_void);
@@ -155,7 +156,7 @@ impl VolumeFile {
     /// # Errors
     /// The call that failed.
     pub fn set_length(&self, bytes: u64) -> Result<(), LibraryError> {
-        let length = bytes as libc::off64_t;
+        let length = bytes.cast_signed();
         // SAFETY: the file is open; the library returns no attributes through null.
         let answer = unsafe {
             (self.volume.functions.glfs_ftruncate)(self.handle, length, ptr::null_mut(), ptr::null_mut())
@@ -168,7 +169,7 @@ impl VolumeFile {
     /// # Errors
     /// The error of the call.
     pub fn write_at(&self, bytes: &[u8], offset_bytes: u64) -> Result<usize, Errno> {
-        let (start, offset) = (bytes.as_ptr().cast(), offset_bytes as libc::off64_t);
+        let (start, offset) = (bytes.as_ptr().cast(), offset_bytes.cast_signed());
         let none = ptr::null_mut();
         // SAFETY: the file is open, and the memory lives during the call; no attributes are asked for.
         let answer = unsafe {
@@ -182,15 +183,20 @@ impl VolumeFile {
     ///
     /// # Safety
     /// The ticket is from `HandOver::ticket`. Until the operation has ended the file is neither dropped nor the memory
-    /// used, which is valid for reads, and for writes if the command reads. The number of bytes fits an `int`.
+    /// used, which is valid for reads, and for writes if the command reads. A transfer is no longer than `TRANSFER_BYTES_MAX`.
     ///
     /// # Errors
     /// The library's refusal; the ticket was given back.
     #[inline]
     pub unsafe fn start(&self, command: FileCommand, part: Part, ticket: *mut c_void) -> Result<(), Errno> {
         let (functions, file) = (self.volume.functions, self.handle);
-        let Part { buffer, length_bytes: length, offset_bytes } = part;
-        let offset = offset_bytes as libc::off64_t;
+        let Part { buffer, length_bytes, offset_bytes } = part;
+        let length = usize::try_from(length_bytes).map_err(|_| {
+            // SAFETY: the ticket was not used.
+            unsafe { HandOver::cancel(ticket) };
+            Errno(libc::EFBIG)
+        })?;
+        let offset = offset_bytes.cast_signed();
         // SAFETY: the file is open, and the caller vouches for the memory.
         let answer = unsafe {
             match command {
@@ -198,7 +204,7 @@ impl VolumeFile {
                     (functions.glfs_pread_async)(file, buffer.cast(), length, offset, 0, ended, ticket)
                 }
                 FileCommand::Write => {
-                    let (start, length) = (buffer.cast_const().cast(), length as c_int);
+                    let (start, length) = (buffer.cast_const().cast(), to_c_int(length));
                     (functions.glfs_pwrite_async)(file, start, length, offset, 0, ended, ticket)
                 }
                 FileCommand::Discard => (functions.glfs_discard_async)(file, offset, length, ended, ticket),

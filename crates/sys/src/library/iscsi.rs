@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::socket::{Answers, poll};
 use super::{HandOver, LibraryError, Part, Unavailable, functions};
 use crate::errno::Errno;
+use crate::width::low_u32;
 
 /// `iscsi_command_cb`.
 type Callback = unsafe extern "C" fn(*mut c_void, c_int, *mut c_void, *mut c_void);
@@ -177,15 +178,20 @@ impl Unit {
     ///
     /// # Safety
     /// The ticket is from `HandOver::ticket`. Until the operation has ended nobody uses the memory, which is valid for reads,
-    /// and for writes if the command reads. Offset and length are multiples of the block, and the length fits an `int`.
+    /// and for writes if the command reads. Offset and length are multiples of the block, and a transfer is no
+    /// longer than `TRANSFER_BYTES_MAX`.
     ///
     /// # Errors
     /// The library's refusal; the ticket was given back.
     pub unsafe fn start(&self, command: BlockCommand, part: Part, ticket: *mut c_void) -> Result<(), Errno> {
         let Part { buffer, length_bytes, offset_bytes } = part;
         let (functions, context, lun) = (self.functions, self.context, self.lun);
-        let (first, length) = (offset_bytes / u64::from(self.block_bytes), length_bytes as u32);
-        let block = self.block_bytes as c_int;
+        let first = offset_bytes / u64::from(self.block_bytes);
+        let (length, block) = (low_u32(length_bytes), self.block_bytes.cast_signed());
+        let blocks = blocks_of(length_bytes, self.block_bytes).inspect_err(|_| {
+            // SAFETY: the ticket was not used.
+            unsafe { HandOver::cancel(ticket) };
+        })?;
         // SAFETY: the context is connected, and the caller vouches for the memory. Nothing is sent or received before
         // `serve`, so that a read has its buffer in time.
         let task = unsafe {
@@ -195,7 +201,7 @@ impl Unit {
                         context, lun, first, length, block, 0, 0, 0, 0, 0, ended, ticket,
                     );
                     if !task.is_null() {
-                        (functions.scsi_task_add_data_in_buffer)(task, length as c_int, buffer);
+                        (functions.scsi_task_add_data_in_buffer)(task, length.cast_signed(), buffer);
                     }
                     task
                 }
@@ -203,7 +209,7 @@ impl Unit {
                     context, lun, first, buffer, length, block, 0, 0, 0, 0, 0, ended, ticket,
                 ),
                 BlockCommand::Unmap => {
-                    let mut range = UnmapRange { first_block: first, blocks: length / self.block_bytes };
+                    let mut range = UnmapRange { first_block: first, blocks };
                     (functions.iscsi_unmap_task)(context, lun, 0, 0, &raw mut range, 1, ended, ticket)
                 }
                 BlockCommand::Sync => {
@@ -258,6 +264,11 @@ pub fn is_available() -> Result<(), Unavailable> {
     Libiscsi::get().map(drop)
 }
 
+/// How many blocks a range has; `EFBIG` if a command has no room for them.
+fn blocks_of(length_bytes: u64, block_bytes: u32) -> Result<u32, Errno> {
+    u32::try_from(length_bytes / u64::from(block_bytes)).map_err(|_| Errno(libc::EFBIG))
+}
+
 /// The error of a command that ended with this status.
 fn errno_of(status: c_int, sense_key: c_int) -> c_int {
     const CHECK_CONDITION: c_int = 2;
@@ -297,6 +308,12 @@ unsafe extern "C" fn ended(_context: *mut c_void, status: c_int, task: *mut c_vo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unmap_has_its_whole_length_or_is_refused() {
+        assert_eq!(blocks_of(5 << 30, 512), Ok(10 << 20));
+        assert_eq!(blocks_of(2 << 40, 512), Err(Errno(libc::EFBIG)));
+    }
 
     #[test]
     fn errors_of_commands_have_the_numbers_that_the_kernel_gives_them() {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::socket::{Answers, poll};
 use super::{HandOver, LibraryError, Part, Unavailable, checked, functions};
 use crate::errno::Errno;
+use crate::width::{low_u32, to_usize};
 
 /// `nfs_cb`.
 type Callback = unsafe extern "C" fn(c_int, *mut c_void, *mut c_void, *mut c_void);
@@ -162,7 +163,7 @@ impl Export {
         // SAFETY: the file is open, and the status written to.
         let answer = unsafe { (self.functions.nfs_fstat64)(self.context, file.0, &raw mut status) };
         checked("nfs_fstat64", answer)?;
-        match status.mode as u32 & libc::S_IFMT {
+        match low_u32(status.mode) & libc::S_IFMT {
             libc::S_IFREG => Ok(status.size_bytes),
             libc::S_IFDIR => Err(LibraryError::Call("nfs_fstat64", Errno(libc::EISDIR))),
             _ => Err(LibraryError::Call("nfs_fstat64", Errno(libc::EINVAL))),
@@ -209,7 +210,7 @@ impl Export {
         ticket: *mut c_void,
     ) -> Result<(), Errno> {
         let Part { buffer, length_bytes, offset_bytes } = part;
-        let (context, handle, length) = (self.context, file.0, length_bytes as u64);
+        let (context, handle) = (self.context, file.0);
         let reads = command == FileCommand::Read;
         let buffer_of_read = if reads { buffer } else { ptr::null_mut() };
         // SAFETY: the ticket was not used.
@@ -217,14 +218,16 @@ impl Export {
         let place = self.pending[slot as usize].get();
         // SAFETY: nothing of the slot is in flight, so nobody else uses its place, which lives as long as the context.
         let answer = unsafe {
-            *place = Pending { ticket, buffer: buffer_of_read, length_bytes };
+            *place = Pending { ticket, buffer: buffer_of_read, length_bytes: to_usize(length_bytes) };
             let place = place.cast();
             let Libnfs { nfs_pread_async, nfs_pwrite_async, nfs_fsync_async, .. } = self.functions;
             match command {
-                FileCommand::Read => nfs_pread_async(context, handle, offset_bytes, length, ended, place),
+                FileCommand::Read => {
+                    nfs_pread_async(context, handle, offset_bytes, length_bytes, ended, place)
+                }
                 FileCommand::Write => {
                     let bytes = buffer.cast_const().cast();
-                    nfs_pwrite_async(context, handle, offset_bytes, length, bytes, ended, place)
+                    nfs_pwrite_async(context, handle, offset_bytes, length_bytes, bytes, ended, place)
                 }
                 FileCommand::Sync => nfs_fsync_async(context, handle, ended, place),
             }
@@ -297,7 +300,7 @@ unsafe extern "C" fn ended(result: c_int, context: *mut c_void, data: *mut c_voi
         let Pending { ticket, buffer, length_bytes } = *place.cast::<Pending>();
         if result >= 0 {
             if !buffer.is_null() {
-                let count = length_bytes.min(result as usize);
+                let count = length_bytes.min(result.cast_unsigned() as usize);
                 ptr::copy_nonoverlapping(data.cast_const().cast(), buffer, count);
             }
             return HandOver::end(ticket, i64::from(result));

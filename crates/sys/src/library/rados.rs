@@ -8,6 +8,7 @@ use std::ptr;
 
 use super::{Connection, HandOver, LibraryError, Part, Unavailable, checked, functions};
 use crate::errno::Errno;
+use crate::width::to_usize;
 
 /// `rados_callback_t`.
 pub(super) type Callback = unsafe extern "C" fn(*mut c_void, *mut c_void);
@@ -166,7 +167,8 @@ impl Pool {
     ///
     /// # Safety
     /// The ticket is from `HandOver::ticket`. Until the operation has ended the pool is neither dropped nor the memory
-    /// used, which is valid for reads, and for writes if the command reads. The number of bytes fits an `int`.
+    /// used, which is valid for reads, and for writes if the command reads. A transfer is no longer than
+    /// `TRANSFER_BYTES_MAX`.
     ///
     /// # Errors
     /// The library's refusal; the ticket was given back.
@@ -192,7 +194,7 @@ impl Pool {
                     object.as_ptr(),
                     completion,
                     buffer.cast(),
-                    length_bytes,
+                    to_usize(length_bytes),
                     offset_bytes,
                 ),
                 (_, ObjectCommand::Write) => (functions.rados_aio_write)(
@@ -200,7 +202,7 @@ impl Pool {
                     object.as_ptr(),
                     completion,
                     buffer.cast_const().cast(),
-                    length_bytes,
+                    to_usize(length_bytes),
                     offset_bytes,
                 ),
                 (_, ObjectCommand::Zero) => self.start_zeroing(object, completion, part),
@@ -228,7 +230,7 @@ impl Pool {
         // SAFETY: the operation is created, used and released here; the library keeps what it needs of it.
         unsafe {
             let operation = (functions.rados_create_write_op)();
-            (functions.rados_write_op_zero)(operation, part.offset_bytes, part.length_bytes as u64);
+            (functions.rados_write_op_zero)(operation, part.offset_bytes, part.length_bytes);
             let answer = (functions.rados_aio_write_op_operate)(
                 operation,
                 self.context,

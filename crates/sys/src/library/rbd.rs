@@ -9,6 +9,7 @@ use std::ptr;
 use super::rados::{Callback, ClusterName, Pool};
 use super::{HandOver, LibraryError, Part, Unavailable, checked, functions};
 use crate::errno::Errno;
+use crate::width::to_usize;
 
 functions! {
     /// Functions of librbd.
@@ -178,11 +179,13 @@ impl Image {
             let created = (self.functions.rbd_aio_create_completion)(ticket, ended, &raw mut completion);
             match (created, command) {
                 (..0, _) => created,
-                (_, ImageCommand::Read) => rbd_aio_read(image, offset, length, buffer.cast(), completion),
-                (_, ImageCommand::Write) => {
-                    rbd_aio_write(image, offset, length, buffer.cast_const().cast(), completion)
+                (_, ImageCommand::Read) => {
+                    rbd_aio_read(image, offset, to_usize(length), buffer.cast(), completion)
                 }
-                (_, ImageCommand::Discard) => rbd_aio_discard(image, offset, length as u64, completion),
+                (_, ImageCommand::Write) => {
+                    rbd_aio_write(image, offset, to_usize(length), buffer.cast_const().cast(), completion)
+                }
+                (_, ImageCommand::Discard) => rbd_aio_discard(image, offset, length, completion),
                 (_, ImageCommand::Flush) => rbd_aio_flush(image, completion),
             }
         };
