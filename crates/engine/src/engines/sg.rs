@@ -15,6 +15,7 @@ use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Geometry,
     Need, NoGeometry, Op, Queueing, Tested,
 };
+use fiord_sys::width::{low_u32, to_u32};
 use fiord_sys::errno::{Errno, error_text};
 use fiord_sys::file::OpenHow;
 use fiord_sys::sg::{self, FLAG_POLLED, SENSE_BYTES, ScsiDisk, SgData, SgRequest};
@@ -44,7 +45,7 @@ pub struct Sg;
 pub struct Settings {
     command: CommandUse,
     polled: bool,
-    stream: u32,
+    stream: u16,
 }
 
 impl Default for Settings {
@@ -60,7 +61,7 @@ impl Settings {
         Settings {
             command: CommandUse { write: own.sg_write_mode, force_unit_access: [own.readfua, own.writefua] },
             polled: own.hipri.is_some_and(|flag| flag.0),
-            stream: own.stream_id,
+            stream: u16::try_from(own.stream_id).unwrap_or(u16::MAX),
         }
     }
 }
@@ -230,7 +231,7 @@ impl<'arena> SgEngine<'arena> {
         let (start, length) = match command.transfer {
             Transfer::None => (std::ptr::null_mut(), 0),
             Transfer::FromDisk | Transfer::ToDisk | Transfer::FirstToDisk => {
-                (self.arena.part(first, &op), op.length_bytes as u32)
+                (self.arena.part(first, &op), low_u32(op.length_bytes))
             }
         };
         let data = match command.transfer {
@@ -255,14 +256,14 @@ impl<'arena> SgEngine<'arena> {
         let own = &mut self.requests[first as usize];
         own.unmap[..UNMAP_HEADER_BYTES].copy_from_slice(&scsi_command::unmap_header(count));
         let length = UNMAP_HEADER_BYTES + count * UNMAP_RANGE_BYTES;
-        let data = SgData::ToDevice(own.unmap.as_mut_ptr(), length as u32);
+        let data = SgData::ToDevice(own.unmap.as_mut_ptr(), to_u32(length));
         self.of_slot(first, &scsi_command::unmap(count), data)
     }
 
     fn of_slot(&mut self, slot: u32, command: &ScsiCommand, data: SgData) -> SgRequest {
         let own = &mut self.requests[slot as usize];
         own.command = command.bytes;
-        SgRequest::new(&own.command[..command.length], data, &mut own.sense, slot as i32, TIMEOUT_MS)
+        SgRequest::new(&own.command[..command.length], data, &mut own.sense, slot.cast_signed(), TIMEOUT_MS)
     }
 
     /// Submits the first queued operations that are one command; how many, or the error if none was taken.
@@ -283,7 +284,7 @@ impl<'arena> SgEngine<'arena> {
         unsafe { if queues { sg::send(fd, &request) } else { sg::execute(fd, &mut request) } }?;
         self.queued.drain(..count);
         if queues {
-            self.in_flight += count as u32;
+            self.in_flight += to_u32(count);
         } else {
             self.answered(&request);
         }
@@ -298,7 +299,7 @@ impl<'arena> SgEngine<'arena> {
 
     /// Ends the operations of an answered request; how many.
     fn answered(&mut self, answer: &SgRequest) -> u32 {
-        let first = answer.number() as u32;
+        let first = answer.number().cast_unsigned();
         let result = answer.result(&self.requests[first as usize].sense);
         let (mut slot, mut count) = (first, 0);
         while slot != NONE {
@@ -373,7 +374,7 @@ impl<'arena> Engine<'arena> for SgEngine<'arena> {
                     format!("no stream can be opened ({}); name one with stream_id=", error_text(&error)),
                 )
             })?,
-            false => self.settings.stream as u16,
+            false => self.settings.stream,
         };
         let place = self.targets.get_mut(file as usize);
         let place = place.ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))?;
@@ -415,7 +416,7 @@ impl<'arena> QueuedEngine<'arena> for SgEngine<'arena> {
         let mut taken = 0;
         while !self.queued.is_empty() {
             match self.submit_first() {
-                Ok(count) => taken += count as u32,
+                Ok(count) => taken += to_u32(count),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EINTR) => {}
                     // The device has as many requests as it takes.

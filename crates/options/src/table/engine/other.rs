@@ -94,6 +94,6 @@ options! {
         /// Identifier of the stream that writes go to, with `sg_write_mode=write_stream`.
         ///
         /// With 0 a stream is opened for the job, and closed when it ends.
-        stream_id: u32 = 0;
+        stream_id: u32 = 0, in 0..=0xffff;
     }
 }
