@@ -17,6 +17,7 @@ use fiord_options::shown::shown;
 use fiord_options::value::NetProtocol;
 use fiord_sys::errno::{Errno, Explained, error_text};
 use fiord_sys::socket::{self, Address, Flags, Passes, Socket};
+use fiord_sys::width::to_usize;
 
 use crate::definition::JobOutline;
 use crate::setup_error::{SetupError, SetupStep};
@@ -70,8 +71,8 @@ impl Settings {
             pingpong: own.pingpong.is_some_and(|flag| flag.0),
             nodelay: own.nodelay.unwrap_or(false),
             interface: own.interface.as_ref().map(|interface| interface.0.clone()),
-            hops: own.ttl as u8,
-            window_bytes: own.window_size.map(|size| size.0 as usize),
+            hops: u8::try_from(own.ttl).unwrap_or(u8::MAX),
+            window_bytes: own.window_size.map(|size| to_usize(size.0)),
             segment_bytes: own.mss,
         }
     }
@@ -180,7 +181,7 @@ impl Endpoint {
             }
             NetProtocol::Vsock => Address::vsock(Address::VSOCK_ANY, self.port),
             NetProtocol::Tcp | NetProtocol::Tcpv6 | NetProtocol::Udp | NetProtocol::Udpv6 => {
-                Address::ip(SocketAddr::new(settings.unspecified(), self.port as u16))
+                Address::ip(SocketAddr::new(settings.unspecified(), self.ip_port()?))
             }
         };
         let bound = Socket::new(&address, settings.passes())?;
@@ -198,6 +199,11 @@ impl Endpoint {
             bound.listen()?;
         }
         Ok(bound)
+    }
+
+    /// The port of this clone, of IP.
+    fn ip_port(&self) -> io::Result<u16> {
+        u16::try_from(self.port).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
     }
 
     /// Makes a connection: waits for the other end, or connects to it.
@@ -262,7 +268,7 @@ impl Endpoint {
             }
             NetProtocol::Tcp | NetProtocol::Tcpv6 | NetProtocol::Udp | NetProtocol::Udpv6 => {
                 let name = name()?;
-                let found = resolve(name, self.port as u16, self.settings.unspecified().is_ipv6())?;
+                let found = resolve(name, self.ip_port()?, self.settings.unspecified().is_ipv6())?;
                 Ok((Address::ip(found), format!("{name} ({}), port {}", found.ip(), self.port)))
             }
         }

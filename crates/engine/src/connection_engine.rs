@@ -9,6 +9,7 @@ use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, FileIndex, FileUse, Op, RateUnit,
 };
 use fiord_sys::errno::Errno;
+use fiord_sys::width::to_usize;
 
 use crate::boxed::BoxedSync;
 use crate::connection::{Connection, Endpoint, Settings};
@@ -132,7 +133,7 @@ impl<'arena, W: Wire> SyncEngine<'arena> for ConnectionEngine<'arena, W> {
         let Some(Some(connection)) = self.connections.get_mut(op.file as usize) else {
             return Outcome::Failed(Errno(libc::EBADF));
         };
-        let (part, length) = (self.arena.part(slot.index() as u32, &op), op.length_bytes as usize);
+        let (part, length) = (self.arena.part(slot.number(), &op), to_usize(op.length_bytes));
         let buffer = std::ptr::slice_from_raw_parts_mut(part, length);
         let more = !self.hurries && op.offset_bytes + op.length_bytes < self.loop_bytes;
         // SAFETY: the part is inside the slot's buffer, and the slot is borrowed mutably until the calls are over.

@@ -17,6 +17,7 @@ use fiord_plan::{Action, FileIndex, Op};
 use fiord_sys::errno::Errno;
 use fiord_sys::memory::Region;
 use fiord_sys::thread::Usage;
+use fiord_sys::width::to_usize;
 
 use crate::attached_files::AttachedFiles;
 
@@ -44,18 +45,29 @@ impl Outcome {
     /// From the result in a completion: bytes, or the negative errno.
     #[inline]
     pub fn from_result(result: i64) -> Outcome {
-        if result >= 0 { Outcome::Done(result as u64) } else { Outcome::Failed(Errno(-result as i32)) }
+        match u64::try_from(result) {
+            Ok(bytes) => Outcome::Done(bytes),
+            Err(_) => Outcome::Failed(Errno(i32::try_from(result.unsigned_abs()).unwrap_or(libc::EIO))),
+        }
+    }
+}
+
+impl From<io::Result<u64>> for Outcome {
+    /// Bytes or errno; an error without an errno (not possible on this path) counts as `EIO`.
+    #[inline]
+    fn from(result: io::Result<u64>) -> Outcome {
+        match result {
+            Ok(bytes) => Outcome::Done(bytes),
+            Err(error) => Outcome::Failed(Errno::of(&error).unwrap_or(Errno(libc::EIO))),
+        }
     }
 }
 
 impl From<io::Result<usize>> for Outcome {
-    /// Bytes or errno; an error without an errno (not possible on this path) counts as `EIO`.
+    /// The same, of bytes in memory.
     #[inline]
     fn from(result: io::Result<usize>) -> Outcome {
-        match result {
-            Ok(bytes) => Outcome::Done(bytes as u64),
-            Err(error) => Outcome::Failed(Errno::of(&error).unwrap_or(Errno(libc::EIO))),
-        }
+        Outcome::from(result.map(|bytes| bytes as u64))
     }
 }
 
@@ -63,7 +75,7 @@ impl From<io::Result<()>> for Outcome {
     /// No bytes, or errno.
     #[inline]
     fn from(result: io::Result<()>) -> Outcome {
-        Outcome::from(result.map(|()| 0_usize))
+        Outcome::from(result.map(|()| 0_u64))
     }
 }
 
@@ -119,6 +131,12 @@ impl Slot<'_> {
     #[inline]
     pub fn index(&self) -> usize {
         self.index as usize
+    }
+
+    /// The same, for engines.
+    #[inline]
+    pub(crate) fn number(&self) -> u32 {
+        self.index
     }
 
     /// For engines: the number that goes to the kernel with the operation.
@@ -202,7 +220,7 @@ impl Arena<'_> {
         let fits = offset_bytes <= stride_bytes && length_bytes <= stride_bytes - offset_bytes;
         assert!(index < self.count && fits, "an operation exceeds its buffer");
         // SAFETY: the buffer is inside the region and the offset inside the buffer, both just checked.
-        unsafe { self.region.as_ptr().add(index as usize * self.stride_bytes + offset_bytes as usize) }
+        unsafe { self.region.as_ptr().add(index as usize * self.stride_bytes + to_usize(offset_bytes)) }
     }
 
     /// For engines: `pointer` for the bytes an operation names.

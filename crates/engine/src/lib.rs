@@ -4,6 +4,10 @@
 
 #![allow(unsafe_code, reason = "buffers are lent to the kernel; each block says why it is sound")]
 #![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+#![cfg_attr(
     not(target_pointer_width = "64"),
     allow(dead_code, reason = "what only the engines over rings use")
 )]

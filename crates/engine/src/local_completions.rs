@@ -2,6 +2,8 @@
 //!
 //! Invariant: capacity for one per slot, so adding one never allocates.
 
+use fiord_sys::width::to_u32;
+
 use crate::contract::{Completion, Outcome, Slot};
 
 /// Completions the engine produced itself, first in, first out.
@@ -32,12 +34,12 @@ impl<'arena> LocalCompletions<'arena> {
         } else {
             done.extend(self.queue.drain(..count));
         }
-        count as u32
+        to_u32(count)
     }
 
     /// How many are waiting.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
-        self.queue.len() as u32
+        to_u32(self.queue.len())
     }
 }

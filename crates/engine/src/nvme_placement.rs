@@ -12,6 +12,7 @@ use std::path::Path;
 use fiord_plan::{PlacementChoice, PlacementKind, PlacementUse, draw};
 use fiord_sys::errno::error_text;
 use fiord_sys::nvme::{NvmeNamespace, nvme_placements};
+use fiord_sys::width::to_usize;
 
 /// Types of directives, in word 12 of a write.
 const STREAMS: u32 = 1 << 20;
@@ -97,7 +98,7 @@ impl Placements {
             }
             Choice::AtRandom { placements, seed, drawn } => {
                 *drawn += 1;
-                placements[draw(*seed, *drawn, 0, placements.len() as u64 - 1) as usize]
+                placements[to_usize(draw(*seed, *drawn, 0, placements.len() as u64 - 1))]
             }
             Choice::ByOffset(ranges) => {
                 let range = ranges.iter().find(|(range, _)| range.contains(&offset_bytes));

@@ -5,8 +5,9 @@
 use fiord_checksum::{guard16, guard64};
 use fiord_sys::nvme::{NvmeGuard, NvmeProtection};
 
-/// The largest reference tag beside a 64-bit guard.
+/// The largest reference tag beside a 64-bit guard, and beside one of 16 bits.
 const REFERENCE48: u64 = (1 << 48) - 1;
+const REFERENCE32: u64 = (1 << 32) - 1;
 
 /// What the protection information of a job consists of, and what of it is checked.
 #[derive(Debug, Clone, Copy)]
@@ -38,9 +39,9 @@ impl Protector {
         match self.protection.guard {
             NvmeGuard::Crc16 => {
                 let tuple = &mut metadata[place..place + 8];
-                tuple[..2].copy_from_slice(&(guard as u16).to_be_bytes());
+                tuple[..2].copy_from_slice(&guard.to_be_bytes()[6..]);
                 tuple[2..4].copy_from_slice(&tag);
-                tuple[4..].copy_from_slice(&(block as u32).to_be_bytes());
+                tuple[4..].copy_from_slice(&block.to_be_bytes()[4..]);
             }
             NvmeGuard::Crc64 => {
                 let tuple = &mut metadata[place..place + 16];
@@ -58,7 +59,7 @@ impl Protector {
         let (found_guard, tag, reference, expected) = match self.protection.guard {
             NvmeGuard::Crc16 => {
                 let tuple = &metadata[place..place + 8];
-                (number(&tuple[..2]), number(&tuple[2..4]), number(&tuple[4..]), u64::from(block as u32))
+                (number(&tuple[..2]), number(&tuple[2..4]), number(&tuple[4..]), block & REFERENCE32)
             }
             NvmeGuard::Crc64 => {
                 let tuple = &metadata[place..place + 16];
@@ -66,7 +67,7 @@ impl Protector {
             }
         };
         // Such a tag switches all checks off, as of blocks that were never written.
-        if tag == 0xffff && (self.protection.kind != 3 || matches!(reference, 0xffff_ffff | REFERENCE48)) {
+        if tag == 0xffff && (self.protection.kind != 3 || matches!(reference, REFERENCE32 | REFERENCE48)) {
             return true;
         }
         let [checks_guard, checks_tag, checks_reference] = self.checks;

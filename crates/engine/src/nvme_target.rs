@@ -6,6 +6,7 @@ use fiord_options::value::{NvmeVerify, NvmeWrite};
 use fiord_plan::{Action, Op, Purpose, TrimRange};
 use fiord_sys::errno::Errno;
 use fiord_sys::nvme::{NvmeCommand, NvmeNamespace, NvmeZones};
+use fiord_sys::width::low_u32;
 
 /// Commands of the NVM command set and of the zoned command set.
 mod opcode {
@@ -180,8 +181,8 @@ impl NvmeTarget {
     /// The command of an operation that is not refused, without addresses.
     pub(crate) fn command(&self, op: &Op) -> NvmeCommand {
         let (first, blocks) = self.blocks(op);
-        let [low, high] = [first as u32, (first >> 32) as u32];
-        let count = (blocks.max(1) - 1) as u32;
+        let [low, high] = [low_u32(first), low_u32(first >> 32)];
+        let count = low_u32(blocks.max(1) - 1);
         let (code, words) = match op.action {
             Action::Read if self.compares(op) => (opcode::COMPARE, self.transfer_words(first, count, 0)),
             Action::Read => (opcode::READ, self.transfer_words(first, count, 0)),
@@ -209,14 +210,14 @@ impl NvmeTarget {
     fn transfer_words(&self, first: u64, count: u32, direction: usize) -> [u32; 6] {
         let settings = &self.settings;
         let force = if settings.force_unit_access[direction] { FORCE_UNIT_ACCESS } else { 0 };
-        let mut words = [first as u32, (first >> 32) as u32, count | force, 0, 0, 0];
+        let mut words = [low_u32(first), low_u32(first >> 32), count | force, 0, 0, 0];
         if let Some(protection) = self.namespace.protection {
             let [guard, application, reference] = settings.checks.map(u32::from);
             let act = u32::from(settings.controller_protects);
             // Type 3 has no reference tag that the controller could check.
             let reference = if protection.kind == 3 { 0 } else { reference };
             words[2] |= (act << 3 | guard << 2 | application << 1 | reference) << 26;
-            words[4] = first as u32;
+            words[4] = words[0];
             let [tag, mask] = settings.application_tag.map(u32::from);
             words[5] = mask << 16 | tag;
         }

@@ -341,7 +341,7 @@ impl<'arena> QueuedEngine<'arena> for Offload<'_, 'arena> {
 
     fn reap(&mut self, min: u32, max: u32, wait: Wait, done: &mut Vec<Completion<'arena>>) -> io::Result<()> {
         let mut state = self.pool.lock();
-        while (state.results.len() as u32) < min && wait != Wait::Poll {
+        while state.results.len() < min as usize && wait != Wait::Poll {
             if state.threads < self.threads {
                 return Err(io::Error::other("fiord has a bug: a thread that executes I/O has ended"));
             }

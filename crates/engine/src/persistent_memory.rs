@@ -10,6 +10,7 @@ use fiord_plan::{Action, FileIndex, Op};
 use fiord_sys::errno::{Errno, Explained};
 use fiord_sys::map::{Mapping, Protection};
 use fiord_sys::persistent::{self, StorePath, WriteBack};
+use fiord_sys::width::to_usize;
 
 use crate::contract::{Arena, ArenaAccess, Engine, Outcome, Slot, SyncEngine};
 use crate::setup_error::{SetupError, SetupStep};
@@ -74,7 +75,7 @@ impl Target {
         }
         let start = self.mapping.as_ref().map_or(std::ptr::null_mut(), Mapping::as_ptr);
         // SAFETY: the extent is mapped, and the offset inside it.
-        Ok(unsafe { start.add(offset_bytes as usize) })
+        Ok(unsafe { start.add(to_usize(offset_bytes)) })
     }
 
     fn map(&self, medium: &Medium) -> io::Result<Mapping> {
@@ -120,7 +121,7 @@ impl<'arena> PersistentEngine<'arena> {
             Ok(memory) => memory,
             Err(error) => return Outcome::from(Err::<(), _>(error)),
         };
-        let (length, unit_bytes) = (inside as usize, target.extent.unit_bytes);
+        let (length, unit_bytes) = (to_usize(inside), target.extent.unit_bytes);
         let Stores { past_caches_from_bytes, drains } = self.stores;
         let path =
             if inside < past_caches_from_bytes { StorePath::ThroughCaches } else { StorePath::PastCaches };
@@ -185,8 +186,8 @@ impl<'arena> Engine<'arena> for PersistentEngine<'arena> {
 impl<'arena> SyncEngine<'arena> for PersistentEngine<'arena> {
     fn execute(&mut self, op: Op, slot: &mut Slot<'arena>) -> Outcome {
         match op.action {
-            Action::Read => self.transfer(&op, slot.index() as u32, false),
-            Action::Write => self.transfer(&op, slot.index() as u32, true),
+            Action::Read => self.transfer(&op, slot.number(), false),
+            Action::Write => self.transfer(&op, slot.number(), true),
             Action::Trim | Action::ResetZone => {
                 self.on_open(&op, |target| (self.medium.trim)(target.fd, &op))
             }

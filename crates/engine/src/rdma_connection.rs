@@ -159,7 +159,7 @@ impl Endpoint {
     /// # Errors
     /// The call that failed.
     pub(crate) fn new(settings: &Settings, clone: u32) -> Result<Endpoint, LibraryError> {
-        let port = settings.port.unwrap_or(0).saturating_add(clone) as u16;
+        let port = u16::try_from(settings.port.unwrap_or(0).saturating_add(clone)).unwrap_or(u16::MAX);
         let channel = Channel::open()?;
         let mut endpoint = Endpoint {
             settings: settings.clone(),

@@ -23,6 +23,7 @@
 //! 5. It disconnects.
 
 use fiord_options::value::RdmaVerb;
+use fiord_sys::width::to_u32;
 
 /// The most buffers that a message has room for.
 const BUFFERS_MAX: usize = 512;
@@ -67,7 +68,7 @@ impl Introduction {
         };
         let buffers = &self.buffers[..self.buffers.len().min(BUFFERS_MAX)];
         let mut message = Vec::with_capacity(MESSAGE_BYTES);
-        for number in [verb, buffers.len() as u32, self.block_bytes_max, 0] {
+        for number in [verb, to_u32(buffers.len()), self.block_bytes_max, 0] {
             message.extend(number.to_be_bytes());
         }
         for Buffer { address, key, length_bytes } in buffers {

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 
 use fiord_plan::{Action, EngineDescriptor, FileIndex, Op};
+use fiord_sys::width::to_usize;
 
 use crate::attached_files::AttachedFiles;
 use crate::contract::{Arena, ArenaAccess, Engine, Outcome, Slot, SyncEngine};
@@ -141,8 +142,8 @@ impl<'arena, C: Calls> SyncEngine<'arena> for ReadWriteEngine<'arena, C> {
         let part = |arena: &Arena<'_>| Part {
             file: op.file,
             fd,
-            pointer: arena.part(slot.index() as u32, &op),
-            length_bytes: op.length_bytes as usize,
+            pointer: arena.part(slot.number(), &op),
+            length_bytes: to_usize(op.length_bytes),
             offset_bytes: op.offset_bytes,
         };
         match op.action {

@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use fiord_plan::FileIndex;
 use fiord_sys::uring::{Ring, RingOptions, SubmissionPolling};
+use fiord_sys::width::{low_u32, to_u32};
 use io_uring::{cqueue, squeue};
 
 use crate::adaptive_poll::{AdaptivePoll, POLL_NS};
@@ -79,7 +80,7 @@ struct KeptEntries {
     /// How many entries were added, modulo 2^32.
     added: u32,
     /// By slot.
-    places: Box<[u32]>,
+    places: Box<[usize]>,
 }
 
 /// So many entries has a ring that keeps them for each slot, so that it is rarely full because of an old one.
@@ -107,13 +108,13 @@ impl KeptEntries {
     fn add(&mut self, slot: u32) {
         let place = self.next();
         self.in_use[place] = true;
-        self.places[slot as usize] = place as u32;
+        self.places[slot as usize] = place;
         self.added = self.added.wrapping_add(1);
     }
 
     /// The operation of this slot has completed.
     fn free(&mut self, slot: u32) {
-        self.in_use[self.places[slot as usize] as usize] = false;
+        self.in_use[self.places[slot as usize]] = false;
     }
 }
 
@@ -234,7 +235,7 @@ impl<'arena, S: squeue::EntryMarker, C: cqueue::EntryMarker> RingQueue<'arena, S
     /// Waits for what is in flight, without handing it out; whether nothing is in flight any more. Before the end.
     pub(crate) fn wait_until_idle(&mut self) -> bool {
         while self.outstanding > 0 {
-            let seen = self.ring.completion().count() as u32;
+            let seen = to_u32(self.ring.completion().count());
             self.outstanding = self.outstanding.saturating_sub(seen);
             if self.outstanding == 0 {
                 break;
@@ -251,7 +252,7 @@ impl<'arena, S: squeue::EntryMarker, C: cqueue::EntryMarker> RingQueue<'arena, S
     #[inline]
     fn took(&mut self, taken: usize) -> u32 {
         // The submission thread takes them later, but nothing more has to be done for them.
-        let taken = if self.submission_thread { self.queued } else { (taken as u32).min(self.queued) };
+        let taken = if self.submission_thread { self.queued } else { to_u32(taken).min(self.queued) };
         self.queued -= taken;
         taken
     }
@@ -268,7 +269,7 @@ impl<'arena, S: squeue::EntryMarker, C: cqueue::EntryMarker> RingQueue<'arena, S
         let mut completions = self.ring.completion();
         while count < max {
             let Some(completion) = completions.next() else { break };
-            let index = completion.user_data() as u32;
+            let index = low_u32(completion.user_data());
             if let Some(kept) = &mut self.kept {
                 kept.free(index);
             }
@@ -390,6 +391,12 @@ impl<'arena, S: squeue::EntryMarker, C: cqueue::EntryMarker> RingQueue<'arena, S
         self.reap(1, 1, Wait::Block, done, outcome)?;
         Ok(taken)
     }
+}
+
+/// The number of the registered buffer that holds a slot; the kernel registers at most 2^14 of them.
+#[inline]
+pub(crate) fn registered_buffer(index: u32, slots_per_buffer: u32) -> u16 {
+    ((index / slots_per_buffer) & 0xffff) as u16
 }
 
 fn build_ring<S, C>(wanted: &RingUse, depth: u32) -> Result<Ring<S, C>, SetupError>

@@ -9,6 +9,7 @@ use fiord_plan::{FileIndex, Op};
 use fiord_sys::errno::Errno;
 use fiord_sys::stat::{self, InodeKind};
 use fiord_sys::uring;
+use fiord_sys::width::low_u32;
 
 use crate::contract::Outcome;
 
@@ -77,8 +78,8 @@ impl RingTrims {
     #[cold]
     pub(crate) fn outcome(&self, user_data: u64, result: i32) -> Outcome {
         match result {
-            0 if user_data & TRIM != 0 => Outcome::Done(self.lengths[user_data as u32 as usize]),
-            0.. => Outcome::Done(result as u64),
+            0 if user_data & TRIM != 0 => Outcome::Done(self.lengths[low_u32(user_data) as usize]),
+            0.. => Outcome::Done(u64::from(result.cast_unsigned())),
             error => Outcome::Failed(Errno(-error)),
         }
     }

@@ -100,7 +100,7 @@ pub(crate) fn command(op: &Op, block_bytes: u64, settings: &CommandUse, stream: 
             ScsiWrite::WriteStream => {
                 let mut command = long(WRITE_STREAM, write_forced, first, 0, Transfer::ToDisk);
                 [command.bytes[10], command.bytes[11]] = stream.to_be_bytes();
-                [command.bytes[12], command.bytes[13]] = (blocks as u16).to_be_bytes();
+                command.bytes[12..14].copy_from_slice(&blocks.to_be_bytes()[6..]);
                 command
             }
         },
@@ -129,7 +129,7 @@ fn long(code: u8, flags: u8, first: u64, blocks: u64, transfer: Transfer) -> Scs
     let mut bytes = [0; 16];
     (bytes[0], bytes[1]) = (code, flags);
     bytes[2..10].copy_from_slice(&first.to_be_bytes());
-    bytes[10..14].copy_from_slice(&(blocks as u32).to_be_bytes());
+    bytes[10..14].copy_from_slice(&blocks.to_be_bytes()[4..]);
     ScsiCommand { bytes, length: 16, transfer }
 }
 
@@ -137,18 +137,21 @@ fn long(code: u8, flags: u8, first: u64, blocks: u64, transfer: Transfer) -> Scs
 pub(crate) fn unmap(ranges: usize) -> ScsiCommand {
     let mut bytes = [0; 16];
     bytes[0] = UNMAP;
-    let length = (UNMAP_HEADER_BYTES + ranges * UNMAP_RANGE_BYTES) as u16;
-    bytes[7..9].copy_from_slice(&length.to_be_bytes());
+    bytes[7..9].copy_from_slice(&unmap_bytes(ranges).to_be_bytes());
     ScsiCommand { bytes, length: 10, transfer: Transfer::ToDisk }
+}
+
+/// The length of the parameters of UNMAP.
+fn unmap_bytes(ranges: usize) -> u16 {
+    u16::try_from(UNMAP_HEADER_BYTES + ranges * UNMAP_RANGE_BYTES).unwrap_or(u16::MAX)
 }
 
 /// The header of the parameters of UNMAP.
 pub(crate) fn unmap_header(ranges: usize) -> [u8; UNMAP_HEADER_BYTES] {
-    let of_ranges = (ranges * UNMAP_RANGE_BYTES) as u16;
     let mut header = [0; UNMAP_HEADER_BYTES];
-    // Without the field itself.
-    header[..2].copy_from_slice(&(of_ranges + UNMAP_HEADER_BYTES as u16 - 2).to_be_bytes());
-    header[2..4].copy_from_slice(&of_ranges.to_be_bytes());
+    // Without the field itself, and without the header.
+    header[..2].copy_from_slice(&(unmap_bytes(ranges) - 2).to_be_bytes());
+    header[2..4].copy_from_slice(&(unmap_bytes(ranges) - unmap_bytes(0)).to_be_bytes());
     header
 }
 
@@ -156,7 +159,7 @@ pub(crate) fn unmap_header(ranges: usize) -> [u8; UNMAP_HEADER_BYTES] {
 pub(crate) fn unmap_range(op: &Op, block_bytes: u64) -> [u8; UNMAP_RANGE_BYTES] {
     let mut range = [0; UNMAP_RANGE_BYTES];
     range[..8].copy_from_slice(&(op.offset_bytes / block_bytes).to_be_bytes());
-    range[8..12].copy_from_slice(&((op.length_bytes / block_bytes) as u32).to_be_bytes());
+    range[8..12].copy_from_slice(&(op.length_bytes / block_bytes).to_be_bytes()[4..]);
     range
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn execute(fd: RawFd, op: &Op) -> Outcome {
             Action::Sync => libc::fsync(fd),
             Action::DataSync => libc::fdatasync(fd),
             Action::RangeSync(flags) => {
-                let (offset, length) = (op.offset_bytes as libc::off64_t, op.length_bytes as libc::off64_t);
+                let (offset, length) = (op.offset_bytes.cast_signed(), op.length_bytes.cast_signed());
                 libc::sync_file_range(fd, offset, length, u32::from(flags))
             }
             Action::Trim => return discard(fd, op),
@@ -95,7 +95,7 @@ fn after_write_back_if_busy(trim: fn(RawFd, &Op) -> Outcome, fd: RawFd, op: &Op)
     }
     let flags =
         libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
-    let (offset, length) = (op.offset_bytes as libc::off64_t, op.length_bytes as libc::off64_t);
+    let (offset, length) = (op.offset_bytes.cast_signed(), op.length_bytes.cast_signed());
     // SAFETY: the call takes no memory; a bad descriptor is an error.
     let answer = unsafe { libc::sync_file_range(fd, offset, length, flags) };
     if answer == 0 { trim(fd, op) } else { last_error() }
@@ -105,7 +105,7 @@ fn after_write_back_if_busy(trim: fn(RawFd, &Op) -> Outcome, fd: RawFd, op: &Op)
 /// command of the device: the kernel writes no data in its place.
 fn punch(fd: RawFd, op: &Op) -> Outcome {
     let done = fallocate(fd, Allocation::PunchHole, op.offset_bytes, op.length_bytes);
-    done.map(|()| op.length_bytes as usize).into()
+    done.map(|()| op.length_bytes).into()
 }
 
 fn last_error() -> Outcome {

@@ -11,13 +11,7 @@ const FILE_LINES_MAX: usize = 800;
 /// Where `unsafe` may be allowed.
 const UNSAFE_ROOMS: &[&str] = &["crates/sys/", "crates/engine/"];
 
-/// Crates whose root need not warn of casts of integers, and why.
-const CASTS_UNWATCHED: &[(&str, &str)] = &[
-    ("engine", "lengths and places that libraries and the kernel take, in their types"),
-    ("sys", "structures of the kernel, in its types"),
-];
-
-/// The lints of casts that the roots of the others warn of; tests cast as they like.
+/// The lints of casts that the root of a crate warns of; tests cast as they like.
 const CAST_LINTS: [&str; 3] =
     ["clippy::cast_possible_truncation", "clippy::cast_possible_wrap", "clippy::cast_sign_loss"];
 
@@ -54,17 +48,13 @@ pub fn rust_file(path: &str, text: &str) -> Result<Vec<String>, String> {
     Ok(findings)
 }
 
-/// The root of a crate warns of casts that truncate, wrap around or lose a sign, unless the crate is an exception.
+/// The root of a crate warns of casts that truncate, wrap around or lose a sign.
 fn casts(path: &str, text: &str) -> Option<String> {
-    let (room, file) = path.strip_prefix("crates/")?.split_once("/src/")?;
+    let (_, file) = path.strip_prefix("crates/")?.split_once("/src/")?;
     let attributes = text.split("\nmod ").next().unwrap_or_default();
     let warns = CAST_LINTS.iter().all(|lint| attributes.contains(lint));
-    let is_exempt = CASTS_UNWATCHED.iter().any(|(name, _)| *name == room);
-    match (["lib.rs", "main.rs"].contains(&file), warns, is_exempt) {
-        (true, false, false) => Some(format!("{path}:1: does not warn of {}", CAST_LINTS.join(", "))),
-        (true, true, true) => Some(format!("{path}:1: is no exception from lints of casts: CASTS_UNWATCHED")),
-        _ => None,
-    }
+    let is_root = ["lib.rs", "main.rs"].contains(&file);
+    (is_root && !warns).then(|| format!("{path}:1: does not warn of {}", CAST_LINTS.join(", ")))
 }
 
 /// Lines of attributes that a rule concerns.
@@ -151,11 +141,10 @@ mod tests {
     }
 
     #[test]
-    fn a_root_warns_of_casts_or_is_an_exception() {
+    fn a_root_warns_of_casts() {
         let warns = format!("//! .\n#![warn({})]\nmod a;\n", CAST_LINTS.join(", "));
         let [all, two] = [warns.clone(), warns.replace(CAST_LINTS[1], "clippy::todo")];
         assert_eq!([&all, &two].map(|text| findings("crates/a/src/lib.rs", text).len()), [0, 1]);
-        assert_eq!([&all, &two].map(|text| findings("crates/sys/src/lib.rs", text).len()), [1, 0]);
         assert_eq!(findings("crates/a/src/b.rs", "//! .\nmod c;\n"), [""; 0]);
     }
 
@@ -166,7 +155,7 @@ mod tests {
             findings("crates/plan/src/a.rs", text),
             ["crates/plan/src/a.rs:2: unsafe code is allowed only in crates/sys and crates/engine"]
         );
-        assert_eq!(findings("crates/sys/src/lib.rs", text), [""; 0]);
+        assert_eq!(findings("crates/sys/src/a.rs", text), [""; 0]);
         assert_eq!(findings("crates/plan/src/a.rs", "//! .\n#![forbid(unsafe_code)]\n"), [""; 0]);
     }
 

@@ -12,6 +12,7 @@ use fiord_plan::{
     EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileUse, Geometry, Need, NoGeometry,
     Tested,
 };
+use fiord_sys::width::to_usize;
 use fiord_sys::errno::Errno;
 use fiord_sys::persistent;
 use fiord_sys::stat::{self, InodeKind};
@@ -63,7 +64,7 @@ fn extent(device: BorrowedFd<'_>) -> io::Result<Extent> {
     let (Some(length_bytes), Some(unit_bytes)) = (size.filter(|_| device.is_memory()), unit) else {
         return Err(wrong());
     };
-    Ok(Extent { length_bytes, unit_bytes: unit_bytes as usize })
+    Ok(Extent { length_bytes, unit_bytes: to_usize(unit_bytes) })
 }
 
 fn geometry(_settings: &EngineSettings, path: &Path) -> Result<Geometry, NoGeometry> {

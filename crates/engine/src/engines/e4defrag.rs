@@ -192,7 +192,7 @@ impl<'arena> Engine<'arena> for Exchanges<'arena> {
 impl<'arena> SyncEngine<'arena> for Exchanges<'arena> {
     fn execute(&mut self, op: Op, _slot: &mut Slot<'arena>) -> Outcome {
         match op.action {
-            Action::Write => self.exchange(&op).map(|bytes| bytes as usize).into(),
+            Action::Write => self.exchange(&op).into(),
             Action::Read | Action::Trim | Action::ResetZone => Outcome::Failed(Errno(libc::EINVAL)),
             Action::Sync | Action::DataSync | Action::RangeSync(_) => {
                 sync_and_trim::execute(self.files.get(op.file), &op)

@@ -45,7 +45,7 @@ impl Calls for Falloc {
 
     fn trim(&mut self, fd: RawFd, op: &Op) -> Outcome {
         let done = fallocate(fd, Allocation::PunchHole, op.offset_bytes, op.length_bytes);
-        done.map(|()| op.length_bytes as usize).into()
+        done.map(|()| op.length_bytes).into()
     }
 }
 

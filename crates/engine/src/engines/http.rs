@@ -15,6 +15,7 @@ use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Need, Op,
     Queueing, Tested,
 };
+use fiord_sys::width::to_usize;
 use fiord_sys::errno::Errno;
 
 use crate::boxed::BoxedSync;
@@ -307,10 +308,10 @@ impl<'arena> SyncEngine<'arena> for HttpEngine<'arena> {
         let (Some(session), Some(path)) = (session.get(), paths.get(op.file as usize)) else {
             return Outcome::Failed(Errno::EBADF);
         };
-        let start = op.buffer_offset_bytes as usize;
+        let start = to_usize(op.buffer_offset_bytes);
         let bytes = match op.action {
             Action::Read | Action::Write => {
-                &mut ArenaAccess::of(arena).bytes_mut(slot)[start..start + op.length_bytes as usize]
+                &mut ArenaAccess::of(arena).bytes_mut(slot)[start..start + to_usize(op.length_bytes)]
             }
             Action::Trim | Action::ResetZone | Action::Sync | Action::DataSync | Action::RangeSync(_) => {
                 &mut []

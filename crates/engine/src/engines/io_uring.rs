@@ -12,6 +12,7 @@ use fiord_plan::{
 };
 use fiord_sys::transfer::RwFlags;
 use fiord_sys::uring;
+use fiord_sys::width::low_u32;
 use io_uring::squeue::{Entry, Flags};
 use io_uring::types::FsyncFlags;
 use io_uring::{Probe, cqueue, opcode};
@@ -20,7 +21,7 @@ use crate::contract::{Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEng
 use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::error_hint::TransferFlags;
 use crate::priorities::{self, Priorities};
-use crate::ring_queue::{Every, RingQueue, RingUse, on_file};
+use crate::ring_queue::{Every, RingQueue, RingUse, on_file, registered_buffer};
 use crate::ring_trims::{RingTrims, TrimCall};
 use crate::setup_error::SetupError;
 use crate::sync_and_trim;
@@ -41,7 +42,7 @@ macro_rules! transfer {
                     .build()
             }),
             OpcodeVariant::Fixed { slots_per_buffer } => {
-                let buffer = ($index / *slots_per_buffer) as u16;
+                let buffer = registered_buffer($index, *slots_per_buffer);
                 on_file!($engine.queue, $op, |fd| {
                     opcode::$fixed::new(fd, pointer, length, buffer)
                         .offset(offset)
@@ -245,7 +246,7 @@ impl<'arena> IoUringEngine<'arena> {
                 on_file!(self.queue, op, |fd| opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build())
             }
             Action::RangeSync(flags) => {
-                let length = u32::try_from(op.length_bytes).unwrap_or(u32::MAX);
+                let length = low_u32(op.length_bytes);
                 on_file!(self.queue, op, |fd| {
                     opcode::SyncFileRange::new(fd, length)
                         .offset(op.offset_bytes)
@@ -277,14 +278,16 @@ impl<'arena> IoUringEngine<'arena> {
         entry.user_data(RingTrims::user_data(index))
     }
 
-    /// Whether an operation cannot go through this ring. No reset of a zone can, and a ring that polls for completions
-    /// accepts only reads and writes.
+    /// Whether an operation cannot go through this ring. No reset of a zone can, nor a synchronisation of 4 GiB and more, and a
+    /// ring that polls for completions accepts only reads and writes.
     #[inline]
     fn is_direct(&self, op: &Op) -> bool {
         match op.action {
             Action::Read | Action::Write => false,
             Action::Trim => !self.trims.are_queued(op.file),
             Action::ResetZone => true,
+            // The entry has 32 bits for a length.
+            Action::RangeSync(_) if op.length_bytes > u64::from(u32::MAX) => true,
             Action::Sync | Action::DataSync | Action::RangeSync(_) => self.queue.completion_polling(),
         }
     }
@@ -301,7 +304,7 @@ fn knows(ring: &uring::Ring, code: u8) -> bool {
 fn outcome(trims: &RingTrims, completion: &cqueue::Entry) -> Outcome {
     let result = completion.result();
     match result > 0 {
-        true => Outcome::Done(result as u64),
+        true => Outcome::Done(u64::from(result.cast_unsigned())),
         false => trims.outcome(completion.user_data(), result),
     }
 }
@@ -368,7 +371,23 @@ impl<'arena> QueuedEngine<'arena> for IoUringEngine<'arena> {
 
 #[cfg(test)]
 mod tests {
+    use fiord_sys::memory::{MemorySource, Region};
+    use fiord_testing::skipped;
+
     use super::*;
+
+    #[test]
+    fn a_range_that_an_entry_has_no_room_for_does_not_go_through_the_ring() {
+        let region = Region::allocate(&MemorySource::Mmap, 4096, 4096).unwrap();
+        Arena::with(region, 1, 4096, 4096, |arena| {
+            let engine = match IoUringEngine::new(&Settings::default(), arena, 1, false) {
+                Ok(engine) => engine,
+                Err(refused) => return skipped(refused),
+            };
+            let is_direct = |bytes| engine.is_direct(&Op::new(Action::RangeSync(2), 0, 0, bytes));
+            assert_eq!([(1 << 32) - 1, 1 << 32].map(is_direct), [false, true]);
+        });
+    }
 
     #[test]
     fn settings_become_flags() {

@@ -17,6 +17,7 @@ use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Geometry,
     Need, NoGeometry, Op, PlacementUse, Queueing, Tested, TrimRange,
 };
+use fiord_sys::width::{low_u32, to_u32, to_usize};
 use fiord_sys::errno::Errno;
 use fiord_sys::memory::{MemorySource, Region};
 use fiord_sys::nvme::{self, NVME_URING_CMD_IO, NVME_URING_CMD_IO_VEC, NvmeNamespace};
@@ -30,7 +31,7 @@ use crate::local_completions::LocalCompletions;
 use crate::nvme_placement::Placements;
 use crate::nvme_protection::Protector;
 use crate::nvme_target::{self, CommandUse, NvmeTarget, RANGE_BYTES};
-use crate::ring_queue::{Every, RingQueue, RingUse, on_file};
+use crate::ring_queue::{Every, RingQueue, RingUse, on_file, registered_buffer};
 use crate::setup_error::{SetupError, SetupStep};
 
 /// The engine.
@@ -89,7 +90,7 @@ impl Settings {
                 metadata_bytes: own.md_per_io_size.0,
                 controller_protects: own.pi_act,
                 checks: [checks.guard, checks.application, checks.reference],
-                application_tag: [own.apptag as u16, own.apptag_mask as u16],
+                application_tag: [own.apptag, own.apptag_mask].map(|tag| u16::try_from(tag).unwrap_or(u16::MAX)),
             },
         }
     }
@@ -375,9 +376,9 @@ impl<'arena> IoUringCmdEngine<'arena> {
         let buffer = self.queue.arena.part(index, op);
         let metadata = self.side.metadata(index);
         let data_bytes = target.namespace.block_bytes as usize;
-        let (unit_bytes, separate_bytes) = (target.unit_bytes as usize, target.separate_bytes as usize);
+        let (unit_bytes, separate_bytes) = (to_usize(target.unit_bytes), to_usize(target.separate_bytes));
         let (first, blocks) = target.blocks(op);
-        (0..blocks as usize).map(move |number| {
+        (0..to_usize(blocks)).map(move |number| {
             // SAFETY: the part of the buffer has `blocks` units, and there is room for as many separate metadata
             // (`NvmeTarget::refuses`); the ranges do not overlap.
             unsafe {
@@ -406,7 +407,7 @@ impl<'arena> IoUringCmdEngine<'arena> {
 
     /// The outcome of a completed operation whose data are right, unless protection information says otherwise.
     fn checked(&self, slot: &Slot<'arena>, outcome: Outcome) -> Outcome {
-        let index = slot.index() as u32;
+        let index = slot.number();
         let op = &self.ops[slot.index()];
         let Some(target) = self.target(op.file) else { return outcome };
         let reads = op.action == Action::Read && matches!(outcome, Outcome::Done(_));
@@ -452,21 +453,21 @@ impl<'arena> IoUringCmdEngine<'arena> {
         if target.sends_data(op) {
             self.protect(op, index, target);
             let buffer = self.queue.arena.part(index, op);
-            (command.address, command.data_bytes) = (buffer as u64, op.length_bytes as u32);
-            registered = self.slots_per_buffer.map(|slots| (index / slots) as u16);
+            (command.address, command.data_bytes) = (buffer as u64, low_u32(op.length_bytes));
+            registered = self.slots_per_buffer.map(|slots| registered_buffer(index, slots));
             if self.settings.vectored && registered.is_none() {
                 kind = NVME_URING_CMD_IO_VEC;
-                let vector = self.side.put_vector(index, buffer, op.length_bytes as usize);
+                let vector = self.side.put_vector(index, buffer, to_usize(op.length_bytes));
                 (command.address, command.data_bytes) = (vector, 1);
             }
             let (_, blocks) = target.blocks(op);
             if target.separate_bytes > 0 {
                 command.metadata = self.side.metadata(index) as u64;
-                command.metadata_bytes = (blocks * target.separate_bytes) as u32;
+                command.metadata_bytes = low_u32(blocks * target.separate_bytes);
             }
         } else if op.action == Action::Trim {
             command.address = self.side.ranges(index).as_ptr() as u64;
-            command.data_bytes = ranges * RANGE_BYTES as u32;
+            command.data_bytes = ranges * to_u32(RANGE_BYTES);
             command.words_10_15[0] = ranges - 1;
         }
         let data = command.ring_data();
@@ -510,7 +511,7 @@ impl WriteMix {
 
 /// How the operation of a completion ended, apart from its data.
 fn outcome(ops: &[Op], targets: &[Option<NvmeTarget>], completion: &cqueue::Entry32) -> Outcome {
-    let op = &ops[completion.user_data() as usize];
+    let op = &ops[to_usize(completion.user_data())];
     match completion.result() {
         0 => match targets.get(op.file as usize).and_then(Option::as_ref) {
             Some(target) if target.appends() && op.action == Action::Write => {
@@ -521,7 +522,7 @@ fn outcome(ops: &[Op], targets: &[Option<NvmeTarget>], completion: &cqueue::Entr
             _ => Outcome::whole(op),
         },
         error if error < 0 => Outcome::Failed(Errno(-error)),
-        status => Outcome::Failed(nvme_target::errno_of(status as u32)),
+        status => Outcome::Failed(nvme_target::errno_of(status.cast_unsigned())),
     }
 }
 
@@ -568,7 +569,7 @@ impl<'arena> QueuedEngine<'arena> for IoUringCmdEngine<'arena> {
             }
         };
         let ranges = match op.action {
-            Action::Trim => self.put_ranges(&op, slot.index() as u32, &target),
+            Action::Trim => self.put_ranges(&op, slot.number(), &target),
             Action::Read
             | Action::Write
             | Action::ResetZone

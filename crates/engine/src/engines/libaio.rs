@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fiord_options::job::JobOptions;
 use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, Need, Op, Queueing};
+use fiord_sys::width::{low_u32, to_u32, to_usize};
 use fiord_sys::aio::{AioContext, Command, IoEvent, Iocb};
 use fiord_sys::errno::Errno;
 use fiord_sys::transfer::RwFlags;
@@ -150,7 +151,7 @@ impl<'arena> LibaioEngine<'arena> {
     fn prepare(&mut self, op: &Op, index: u32, reading: bool) {
         let fd = self.files.get(op.file);
         let pointer = self.arena.part(index, op);
-        let length_bytes = op.length_bytes as usize;
+        let length_bytes = to_usize(op.length_bytes);
         let request = &mut self.requests[index as usize];
         if let Some(priorities) = &self.priorities {
             request.set_priority(priorities.of(op));
@@ -176,7 +177,7 @@ impl<'arena> LibaioEngine<'arena> {
     fn fail_first(&mut self, errno: Errno) {
         let request = self.queued.remove(0);
         // SAFETY: the queue holds pointers into `requests`, which lives as long as `self`.
-        let index = unsafe { (*request).user_data } as u32;
+        let index = low_u32(unsafe { (*request).user_data });
         self.local.push(Slot::from_index(index), Outcome::Failed(errno));
     }
 
@@ -187,17 +188,17 @@ impl<'arena> LibaioEngine<'arena> {
         let room = self.events.len().min((max - own) as usize);
         let count = self.context.reap_ring(&mut self.events[..room]);
         self.complete(count, done);
-        own + count as u32
+        own + to_u32(count)
     }
 
     /// Turns the first `count` events into completions.
     #[inline]
     fn complete(&mut self, count: usize, done: &mut Vec<Completion<'arena>>) {
         done.extend(self.events[..count].iter().map(|event| Completion {
-            slot: Slot::from_index(event.user_data as u32),
+            slot: Slot::from_index(low_u32(event.user_data)),
             outcome: Outcome::from_result(event.result),
         }));
-        self.in_flight -= count as u32;
+        self.in_flight -= to_u32(count);
     }
 }
 
@@ -238,8 +239,8 @@ impl<'arena> QueuedEngine<'arena> for LibaioEngine<'arena> {
                 Ok(0) => break,
                 Ok(count) => {
                     self.queued.drain(..count);
-                    self.in_flight += count as u32;
-                    taken += count as u32;
+                    self.in_flight += to_u32(count);
+                    taken += to_u32(count);
                 }
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EINTR) => {}
@@ -275,7 +276,7 @@ impl<'arena> QueuedEngine<'arena> for LibaioEngine<'arena> {
             match self.context.get_events(missing as usize, &mut self.events[..room], timeout) {
                 Ok(count) => {
                     self.complete(count, done);
-                    got += count as u32;
+                    got += to_u32(count);
                 }
                 Err(error) if error.raw_os_error() == Some(libc::EINTR) => return Ok(()),
                 Err(error) => return Err(error),

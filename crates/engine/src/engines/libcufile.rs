@@ -16,6 +16,7 @@ use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, MissingSetting,
     Need, Op, Queueing, Tested,
 };
+use fiord_sys::width::{to_u32, to_usize};
 use fiord_sys::errno::Errno;
 use fiord_sys::library::Connection;
 use fiord_sys::library::cuda::{self, DeviceMemory, GpuError};
@@ -227,14 +228,14 @@ impl<'arena> GpuEngine<'arena> {
 
     /// Where an operation's part begins in the memory of the GPU.
     fn place(&self, index: u32, op: &Op) -> usize {
-        index as usize * self.stride_bytes + op.buffer_offset_bytes as usize
+        index as usize * self.stride_bytes + to_usize(op.buffer_offset_bytes)
     }
 
     /// Brings what an operation writes to the memory of the GPU: as the buffer has it, if each write has contents of its own;
     /// otherwise the whole buffer, once.
     fn load(&mut self, index: u32, op: &Op) -> Result<(), GpuError> {
         let (place, from, bytes) = match self.renews_contents {
-            true => (self.place(index, op), self.arena.part(index, op), op.length_bytes as usize),
+            true => (self.place(index, op), self.arena.part(index, op), to_usize(op.length_bytes)),
             false if self.has_contents[index as usize] => return Ok(()),
             false => {
                 let bytes = self.arena.stride_bytes();
@@ -249,7 +250,7 @@ impl<'arena> GpuEngine<'arena> {
     /// Copies an operation's part of the GPU's memory to its buffer.
     fn unload(&self, index: u32, op: &Op, bytes: u64) -> Result<(), GpuError> {
         let to = self.arena.part(index, op);
-        let bytes = bytes.min(op.length_bytes) as usize;
+        let bytes = to_usize(bytes.min(op.length_bytes));
         // SAFETY: as above; nobody else uses the buffer.
         unsafe { self.memory.of_gpu().copy_out(self.place(index, op), to, bytes) }
     }
@@ -257,8 +258,8 @@ impl<'arena> GpuEngine<'arena> {
     /// What follows the end of an operation: data that were read are brought to where they are looked at.
     fn ended(&self, index: u32, op: &Op, result: i64) -> Outcome {
         match op.action {
-            Action::Read if result > 0 && self.verifies => match self.unload(index, op, result as u64) {
-                Ok(()) => Outcome::Done(result as u64),
+            Action::Read if result > 0 && self.verifies => match self.unload(index, op, result.cast_unsigned()) {
+                Ok(()) => Outcome::from_result(result),
                 Err(error) => Outcome::Failed(gpu_errors::number(error)),
             },
             Action::Read
@@ -275,7 +276,7 @@ impl<'arena> GpuEngine<'arena> {
     fn part(&self, index: u32, op: &Op) -> DevicePart {
         DevicePart {
             memory_offset_bytes: self.place(index, op),
-            length_bytes: op.length_bytes as usize,
+            length_bytes: to_usize(op.length_bytes),
             file_offset_bytes: op.offset_bytes,
         }
     }
@@ -301,7 +302,7 @@ impl<'arena> GpuEngine<'arena> {
     fn read_and_copy(&mut self, index: u32, op: &Op) -> Outcome {
         let (fd, to) = (self.files.get(op.file), self.arena.part(index, op));
         // SAFETY: the part is inside the slot's buffer, and the slot is borrowed mutably until the call is over.
-        let bytes = match unsafe { transfer::pread(fd, to, op.length_bytes as usize, op.offset_bytes) } {
+        let bytes = match unsafe { transfer::pread(fd, to, to_usize(op.length_bytes), op.offset_bytes) } {
             Ok(bytes) => bytes,
             Err(error) => return Outcome::from(Err::<usize, _>(error)),
         };
@@ -320,7 +321,7 @@ impl<'arena> GpuEngine<'arena> {
         }
         let (fd, from) = (self.files.get(op.file), self.arena.part(index, op));
         // SAFETY: the part is inside the slot's buffer, and the slot is borrowed mutably until the call is over.
-        unsafe { transfer::pwrite(fd, from, op.length_bytes as usize, op.offset_bytes) }.into()
+        unsafe { transfer::pwrite(fd, from, to_usize(op.length_bytes), op.offset_bytes) }.into()
     }
 }
 
@@ -358,7 +359,7 @@ impl<'arena> SyncEngine<'arena> for GpuEngine<'arena> {
         if !op.action.transfers() {
             return sync_and_trim::execute(self.files.get(op.file), &op);
         }
-        let (index, reads) = (slot.index() as u32, sync_and_trim::is_read(&op));
+        let (index, reads) = (slot.number(), sync_and_trim::is_read(&op));
         match (&self.memory, reads) {
             (Memory::Registered(_), _) => self.by_cufile(index, &op, reads),
             (Memory::Copied(_), true) => self.read_and_copy(index, &op),
@@ -497,7 +498,7 @@ impl<'arena> QueuedEngine<'arena> for BatchEngine<'arena> {
     }
 
     fn submit(&mut self) -> io::Result<u32> {
-        let count = self.queued.len() as u32;
+        let count = to_u32(self.queued.len());
         if count == 0 {
             return Ok(0);
         }

@@ -12,6 +12,7 @@ use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Op,
     Queueing, Tested,
 };
+use fiord_sys::width::to_usize;
 use fiord_sys::errno::Errno;
 use fiord_sys::map::{MapAdvice, Mapping, Protection, Sharing, page_bytes};
 
@@ -137,7 +138,7 @@ impl Target {
         let start = offset_bytes.checked_sub(self.start_bytes)?;
         let fits = start.checked_add(length_bytes)? <= mapping.len_bytes() as u64;
         // SAFETY: the part is inside the mapping.
-        fits.then(|| unsafe { mapping.as_ptr().add(start as usize) })
+        fits.then(|| unsafe { mapping.as_ptr().add(to_usize(start)) })
     }
 
     /// Whether all of the file is mapped.
@@ -180,7 +181,7 @@ impl<'arena> MmapEngine<'arena> {
                 Err(error) => return Outcome::from(Err::<(), _>(error)),
             },
         };
-        let length = length_bytes as usize;
+        let length = to_usize(length_bytes);
         // SAFETY: `memory` is valid for `length` bytes of the mapping and `buffer` for as many of the arena, which do
         // not overlap; the slot is borrowed mutably, and other processes may change the file's pages as with `read`.
         let all_there = sigbus::all_there(memory, length, || unsafe {
@@ -246,8 +247,8 @@ impl<'arena> MmapEngine<'arena> {
         let Some(mapping) = &target.mapping else { return Outcome::Failed(Errno(libc::EIO)) };
         let start = op.offset_bytes - target.start_bytes;
         let page = start - start % self.page_bytes;
-        let flushed = mapping.sync(page as usize, (start + length_bytes - page) as usize);
-        Outcome::from(flushed.map(|()| length_bytes as usize))
+        let flushed = mapping.sync(to_usize(page), to_usize(start + length_bytes - page));
+        Outcome::from(flushed.map(|()| length_bytes))
     }
 
     /// Makes writes to a file durable: through the mapping if it covers the whole file, as in fio, else through the
@@ -327,8 +328,8 @@ impl<'arena> SyncEngine<'arena> for MmapEngine<'arena> {
     #[inline]
     fn execute(&mut self, op: Op, slot: &mut Slot<'arena>) -> Outcome {
         match op.action {
-            Action::Read => self.transfer(&op, slot.index() as u32, false),
-            Action::Write => self.transfer(&op, slot.index() as u32, true),
+            Action::Read => self.transfer(&op, slot.number(), false),
+            Action::Write => self.transfer(&op, slot.number(), true),
             Action::Trim | Action::ResetZone => {
                 let fd =
                     self.files.get(op.file as usize).and_then(Option::as_ref).map_or(-1, |target| target.fd);

@@ -13,6 +13,7 @@ use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Geometry,
     Need, NoGeometry, Op, Tested,
 };
+use fiord_sys::width::to_usize;
 use fiord_sys::errno::Errno;
 use fiord_sys::mtd::{self, Flash};
 use fiord_sys::transfer;
@@ -151,7 +152,7 @@ impl<'arena> SyncEngine<'arena> for MtdEngine<'arena> {
                 Err(error) => return Outcome::from(Err::<(), _>(error)),
             }
         }
-        let (index, length) = (slot.index() as u32, op.length_bytes as usize);
+        let (index, length) = (slot.number(), to_usize(op.length_bytes));
         match op.action {
             Action::Read => {
                 let part = self.arena.part(index, &op);
@@ -163,7 +164,7 @@ impl<'arena> SyncEngine<'arena> for MtdEngine<'arena> {
                 // SAFETY: as above.
                 unsafe { transfer::pwrite(fd, part, length, op.offset_bytes) }.into()
             }
-            Action::Trim => mtd::erase(fd, op.offset_bytes, op.length_bytes).map(|()| length).into(),
+            Action::Trim => mtd::erase(fd, op.offset_bytes, op.length_bytes).map(|()| op.length_bytes).into(),
             Action::ResetZone => Outcome::Failed(Errno(libc::EOPNOTSUPP)),
             // A write has reached the flash when it returns, and the device has no fsync.
             Action::Sync | Action::DataSync | Action::RangeSync(_) => Outcome::Done(0),

@@ -7,6 +7,7 @@ use std::io;
 use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineTests, Example, FileIndex, FileUse, Op, Queueing, Tested,
 };
+use fiord_sys::width::to_usize;
 use fiord_sys::errno::{Errno, Explained};
 use fiord_sys::map::{Mapping, Sharing};
 
@@ -81,9 +82,9 @@ impl Faults<'_> {
         // SAFETY: the range is inside the mapping, which lives as long as `self`; `buffer` is valid for as many bytes of the
         // arena, which the mapping does not overlap, and the slot is borrowed mutably.
         unsafe {
-            let memory = mapping.as_ptr().add(op.offset_bytes as usize);
+            let memory = mapping.as_ptr().add(to_usize(op.offset_bytes));
             let (from, to) = if writing { (buffer, memory) } else { (memory, buffer) };
-            std::ptr::copy_nonoverlapping(from, to, length_bytes as usize);
+            std::ptr::copy_nonoverlapping(from, to, to_usize(length_bytes));
         }
         Outcome::Done(length_bytes)
     }
@@ -113,8 +114,8 @@ impl<'arena> Engine<'arena> for Faults<'arena> {
 impl<'arena> SyncEngine<'arena> for Faults<'arena> {
     fn execute(&mut self, op: Op, slot: &mut Slot<'arena>) -> Outcome {
         match op.action {
-            Action::Read => self.transfer(&op, slot.index() as u32, false),
-            Action::Write => self.transfer(&op, slot.index() as u32, true),
+            Action::Read => self.transfer(&op, slot.number(), false),
+            Action::Write => self.transfer(&op, slot.number(), true),
             Action::Trim | Action::ResetZone => Outcome::Failed(Errno(libc::EINVAL)),
             Action::Sync | Action::DataSync | Action::RangeSync(_) => Outcome::Done(0),
         }

@@ -8,6 +8,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Example, Op, Queueing};
+use fiord_sys::width::{to_u32, to_usize};
 use fiord_sys::errno::Errno;
 use fiord_sys::posix_aio::{self, Command, Request, Transfer};
 
@@ -153,7 +154,7 @@ impl<'arena> QueuedEngine<'arena> for PosixaioEngine<'arena> {
         self.requests[index as usize].set(Transfer {
             fd: self.files.get(op.file),
             buffer: self.arena.part(index, &op),
-            len_bytes: op.length_bytes as usize,
+            len_bytes: to_usize(op.length_bytes),
             offset_bytes: op.offset_bytes,
         });
         self.queued.push((index, command));
@@ -180,7 +181,7 @@ impl<'arena> QueuedEngine<'arena> for PosixaioEngine<'arena> {
             taken += 1;
         }
         self.queued.drain(..taken);
-        Ok(taken as u32)
+        Ok(to_u32(taken))
     }
 
     #[inline]

@@ -13,6 +13,7 @@ use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse,
     MissingSetting, Need, Op, Queueing, RateUnit, Tested,
 };
+use fiord_sys::width::to_usize;
 use fiord_sys::errno::Errno;
 use fiord_sys::library::queue_pair::{RemotePart, Request, RequestResult};
 use fiord_sys::library::rdma::is_available;
@@ -268,7 +269,7 @@ impl Session for RdmaSession {
                 match request {
                     // SAFETY: the caller vouches for memory and ticket.
                     Some(request) => unsafe {
-                        connection.pair().start(request, buffer, op.length_bytes as usize, ticket)
+                        connection.pair().start(request, buffer, to_usize(op.length_bytes), ticket)
                     },
                     None => {
                         self.lent.push_back(ticket);
@@ -293,10 +294,9 @@ impl Session for RdmaSession {
     fn outcome(&mut self, op: &Op, _part: &mut [u8], result: i64) -> Outcome {
         let task = self.connection.as_ref().map_or(Task::Lend, Connection::task);
         match (result, task) {
-            (..0, _) => Outcome::from_result(result),
             // Completions of what was sent do not say how much that was.
-            (_, Task::Write | Task::Read | Task::Send) => Outcome::Done(op.length_bytes),
-            (bytes, Task::Receive | Task::Lend) => Outcome::Done(bytes as u64),
+            (0.., Task::Write | Task::Read | Task::Send) => Outcome::Done(op.length_bytes),
+            _ => Outcome::from_result(result),
         }
     }
 

@@ -90,6 +90,6 @@ impl Calls for Sync {
 #[inline]
 pub(crate) fn seek(part: &Part) -> io::Result<()> {
     // SAFETY: no memory is passed; a bad descriptor is an error.
-    let at = unsafe { libc::lseek64(part.fd, part.offset_bytes as libc::off64_t, libc::SEEK_SET) };
+    let at = unsafe { libc::lseek64(part.fd, part.offset_bytes.cast_signed(), libc::SEEK_SET) };
     if at < 0 { Err(Errno::last().into()) } else { Ok(()) }
 }

@@ -16,6 +16,7 @@ use fiord_nbd::{
 };
 use fiord_plan::{Action, Op};
 use fiord_sys::errno::Errno;
+use fiord_sys::width::{low_u32, to_usize};
 
 use super::connection::{Connection, Peer};
 use super::tls::Verification;
@@ -211,9 +212,9 @@ impl Session {
         self.broken = Some(errno);
         self.payload = None;
         self.unsent.clear();
-        for (index, place) in self.in_flight.iter_mut().enumerate() {
+        for (index, place) in (0..).zip(&mut self.in_flight) {
             if place.take().is_some() {
-                local.push(Slot::from_index(index as u32), Outcome::Failed(errno));
+                local.push(Slot::from_index(index), Outcome::Failed(errno));
             }
         }
         self.count = 0;
@@ -258,7 +259,7 @@ impl Session {
         while let Some(index) = self.unsent.front() {
             let Some(request) = &self.in_flight[*index as usize] else { break };
             let data_bytes =
-                if request.op.action == Action::Write { request.op.length_bytes as usize } else { 0 };
+                if request.op.action == Action::Write { to_usize(request.op.length_bytes) } else { 0 };
             if self.sent_bytes < REQUEST_BYTES + data_bytes {
                 break;
             }
@@ -336,7 +337,7 @@ impl Session {
 
     /// A header was received: its request has ended, or data follow.
     fn begin_reply<'arena>(&mut self, reply: Reply, local: &mut LocalCompletions<'arena>) -> io::Result<()> {
-        let index = reply.cookie as u32;
+        let index = low_u32(reply.cookie);
         let place = self.in_flight.get(index as usize).and_then(Option::as_ref);
         // A server that answers what it was not sent in full does not follow the protocol.
         let Some(request) = place.filter(|request| request.cookie == reply.cookie) else {
@@ -346,7 +347,10 @@ impl Session {
         match (reply.errno, op.action) {
             (0, Action::Read) => self.payload = Some(Payload { index, op, received_bytes: 0 }),
             (0, _) => self.end(index, Outcome::whole(&op), local),
-            (errno, _) => self.end(index, Outcome::Failed(Errno(errno as i32)), local),
+            (errno, _) => {
+                let errno = i32::try_from(errno).unwrap_or(libc::EPROTO);
+                self.end(index, Outcome::Failed(Errno(errno)), local);
+            }
         }
         // A read of nothing has no data.
         self.note_received(0, local);
@@ -388,7 +392,7 @@ impl Drop for Session {
 /// The slot is in flight, and nothing writes to its buffer while the slice lives.
 unsafe fn part<'a>(arena: &'a Arena<'_>, index: u32, op: &Op) -> &'a [u8] {
     // SAFETY: `part` checks that the bytes are inside the buffer; the caller vouches for the rest.
-    unsafe { std::slice::from_raw_parts(arena.part(index, op), op.length_bytes as usize) }
+    unsafe { std::slice::from_raw_parts(arena.part(index, op), to_usize(op.length_bytes)) }
 }
 
 /// The bytes of an operation, to be filled.
@@ -398,5 +402,5 @@ unsafe fn part<'a>(arena: &'a Arena<'_>, index: u32, op: &Op) -> &'a [u8] {
 #[allow(clippy::mut_from_ref, reason = "the slot in flight is the exclusive right to the buffer")]
 unsafe fn part_mut<'a>(arena: &'a Arena<'_>, index: u32, op: &Op) -> &'a mut [u8] {
     // SAFETY: as above.
-    unsafe { std::slice::from_raw_parts_mut(arena.part(index, op), op.length_bytes as usize) }
+    unsafe { std::slice::from_raw_parts_mut(arena.part(index, op), to_usize(op.length_bytes)) }
 }
