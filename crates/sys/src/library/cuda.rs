@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::{CAN_LOAD, Unavailable, functions};
-use crate::width::to_usize;
+use crate::width::{to_c_int, to_usize};
 
 functions! {
     /// Functions of libcuda. Those with a number at the end are what its header makes of the names without one.
@@ -123,7 +123,7 @@ impl Gpu {
     fn note_address(&self) {
         // With its end, an address has 13 characters, and more where there are more domains than four digits count.
         let mut text = [0_u8; 32];
-        let (to, room) = (text.as_mut_ptr().cast(), text.len() as c_int);
+        let (to, room) = (text.as_mut_ptr().cast(), to_c_int(text.len()));
         // SAFETY: there is as much room as the call is told.
         let answer = unsafe { (self.functions.cuDeviceGetPCIBusId)(to, room, self.device) };
         let address = CStr::from_bytes_until_nul(&text).unwrap_or_default().to_string_lossy();
