@@ -6,7 +6,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use crate::device::System;
+use fiord_sys::sysfs::Sysfs;
 
 /// A PCI device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,8 +39,8 @@ impl fmt::Display for PciLink {
 
 impl PciDevice {
     /// The device at this address.
-    pub fn at(address: &str, system: &System) -> Option<PciDevice> {
-        PciDevice::above(&system.sysfs.pci_device(address).ok()?)
+    pub fn at(address: &str, sysfs: &Sysfs) -> Option<PciDevice> {
+        PciDevice::above(&sysfs.pci_device(address).ok()?)
     }
 
     /// The last one in the path of a directory, which has no links in it.
@@ -148,8 +148,8 @@ mod tests {
     fn a_gpu_is_found_by_its_address() {
         let machine = machine(["2.5 GT/s PCIe\n", "16\n", "32.0 GT/s PCIe\n", "16\n"]);
         machine.link("bus/pci/devices/0000:41:00.0", "devices/pci0000:40/0000:40:01.1/0000:41:00.0");
-        let gpu = PciDevice::at("0000:41:00.0", &machine.system(&[])).unwrap();
+        let gpu = PciDevice::at("0000:41:00.0", &machine.system(&[]).sysfs).unwrap();
         assert_eq!(gpu.root_port, "0000:40:01.1");
-        assert_eq!(PciDevice::at("0000:42:00.0", &machine.system(&[])), None);
+        assert_eq!(PciDevice::at("0000:42:00.0", &machine.system(&[]).sysfs), None);
     }
 }

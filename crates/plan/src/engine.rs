@@ -42,6 +42,8 @@ pub struct EngineDescriptor {
     /// Whether its I/Os are done by threads that serve all jobs of the process, or by a library that keeps descriptors for all of
     /// them: these jobs then have no tables of file descriptors of their own, since a number would name another file in each.
     pub shares_threads: bool,
+    /// Whether its data begin or end in memory of a GPU.
+    pub is_of_gpus: bool,
     /// The most ranges of one trim.
     pub trim_ranges_max: u32,
     /// Whether its writes name the placement of their data, as `dataplacement` asks.
@@ -84,6 +86,7 @@ impl EngineDescriptor {
             priorities: None,
             atomic_writes: false,
             shares_threads: false,
+            is_of_gpus: false,
             trim_ranges_max: 1,
             names_placements: false,
             appends_to_zones: false,

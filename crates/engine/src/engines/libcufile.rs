@@ -125,6 +125,7 @@ impl EngineDefinition for Libcufile {
         missing: |settings| settings.get::<Settings>()?.missing,
         // Both libraries keep descriptors for all threads.
         shares_threads: true,
+        is_of_gpus: true,
         explain: |_, errno| gpu_errors::explain(errno),
         tests: Some(TESTED),
         example: Some(Example {

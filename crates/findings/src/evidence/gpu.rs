@@ -4,7 +4,7 @@
 //! tell, there is no finding.
 
 use fiord_host::GpuWays;
-use fiord_plan::{EngineName, Plan};
+use fiord_plan::Plan;
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding, Subject};
 
@@ -13,8 +13,7 @@ use super::measured::Measurements;
 /// Bytes that went through the memory of this machine.
 pub(super) fn copied(plan: &Plan, measured: &Measurements<'_>) -> Option<Finding> {
     let ways = measured.gpu_ways?;
-    let mut jobs =
-        measured.working(plan).filter(|(job, _)| job.engine.descriptor.name == EngineName::Libcufile);
+    let mut jobs = measured.working(plan).filter(|(job, _)| job.engine.descriptor.is_of_gpus);
     if !jobs.any(|(_, known)| known.stats.directions.iter().any(|of| of.bytes > 0)) {
         return None;
     }

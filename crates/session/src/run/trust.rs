@@ -19,6 +19,7 @@ use fiord_report::Finding;
 use fiord_stats::{Gather, JobPart, PartLatencies, RunSteadiness};
 use fiord_sys::clock::CounterClock;
 use fiord_sys::library::{cuda, cufile};
+use fiord_sys::sysfs::Sysfs;
 use fiord_worker::{CacheGrowth, EndReason, WorkerReport};
 
 use super::files::files;
@@ -251,12 +252,8 @@ fn stack_below(path: &Path, system: &System) -> Option<StorageStack> {
 
 /// The GPUs that jobs of the run used.
 fn gpus() -> Vec<PciDevice> {
-    let addresses = cuda::addresses();
-    if addresses.is_empty() {
-        return Vec::new();
-    }
-    let system = System::read();
-    addresses.iter().filter_map(|address| PciDevice::at(address, &system)).collect()
+    let sysfs = Sysfs::default();
+    cuda::addresses().iter().filter_map(|address| PciDevice::at(address, &sysfs)).collect()
 }
 
 fn job(worker: &WorkerReport) -> JobEvidence<'_> {
