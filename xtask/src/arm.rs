@@ -55,8 +55,7 @@ const PURE: [&str; 10] = [
 const STORED: [&str; 5] = ["fiord-checksum", "fiord-store", "fiord-trace", "fiord-verify", "fiord-wire"];
 
 /// What is compiled for ARM, always all of it: with fewer packages their dependencies would have other features, and would be
-/// compiled again. Of `fiord-sys` the tests of the clock and of persistent memory run: an emulator of programs has not all of
-/// the kernel's calls.
+/// compiled again. Of `fiord-sys` the tests of the clock run, and in the machine those of persistent memory.
 const COMPILED: [&str; 2] = ["fiord", "fiord-sys"];
 
 /// Tests that do the same on every processor, and take most of the time of all: statistics,
@@ -109,17 +108,21 @@ fn on_arm(binary: &Path) -> StageResult {
         return StageResult::Skipped(why);
     }
     let packages = [&PURE[..], &COMPILED].concat();
-    let tests = ARM.tests(&packages);
-    let arm = match ARM.binary(&packages) {
-        Ok(arm) => arm,
-        Err(why) => return tests.and(StageResult::of(Err(why))),
+    let built = ARM.programs(&packages).and_then(|programs| Ok((programs, ARM.binary(&packages)?)));
+    let (programs, arm) = match built {
+        Ok(built) => built,
+        Err(why) => return StageResult::of(Err(why)),
     };
     let here = binary.to_path_buf();
     let in_guest = match guest::arm::needs() {
-        Ok(image) => checks(guest::arm::check(&image, &here, &arm, Path::new(ARM.root))),
+        Ok(image) => {
+            let calls = programs.iter().filter(|program| program.makes_system_calls());
+            let programs = calls.map(|program| ("tests", &*program.path)).chain([("fiord", &*arm)]);
+            checks(guest::arm::check(&image, &here, programs, Path::new(ARM.root)))
+        }
         Err(why) => StageResult::Skipped(why),
     };
-    tests.and(checks(Pair { here, arm }.check())).and(in_guest)
+    ARM.tests(&programs).and(checks(Pair { here, arm }.check())).and(in_guest)
 }
 
 /// The result of checks that are no tests of a program: their number, or which did not pass.
@@ -134,7 +137,10 @@ fn checks(passed: Result<u64, String>) -> StageResult {
 
 fn on_big_endian() -> StageResult {
     match BIG_ENDIAN.needs() {
-        Ok(()) => BIG_ENDIAN.tests(&STORED),
+        Ok(()) => match BIG_ENDIAN.programs(&STORED) {
+            Ok(programs) => BIG_ENDIAN.tests(&programs),
+            Err(why) => StageResult::of(Err(why)),
+        },
         Err(why) => StageResult::Skipped(why),
     }
 }
@@ -172,16 +178,16 @@ impl Emulated {
         command
     }
 
-    /// The tests of these packages.
-    fn tests(&self, packages: &[&str]) -> StageResult {
+    /// The programs of the tests of these packages.
+    fn programs(&self, packages: &[&str]) -> Result<Vec<TestProgram>, String> {
         let words = ["test", "--no-run", "--message-format=json-render-diagnostics"];
         let mut cargo = self.cargo(&words, packages);
         cargo.args(TESTS);
-        let messages = match repo::output_of(cargo) {
-            Ok(messages) => messages,
-            Err(why) => return StageResult::of(Err(why)),
-        };
-        let programs: Vec<TestProgram> = messages.lines().filter_map(TestProgram::of).collect();
+        Ok(repo::output_of(cargo)?.lines().filter_map(TestProgram::of).collect())
+    }
+
+    /// The tests of these programs.
+    fn tests(&self, programs: &[TestProgram]) -> StageResult {
         let results = programs.iter().map(|program| {
             println!("{}", program.path.display());
             test_run::tests(|alone| program.command(self, alone))
@@ -224,10 +230,15 @@ impl TestProgram {
             Some(name) => command.args(["--exact", name]),
             None => command.args(SAME_EVERYWHERE.iter().flat_map(|name| ["--skip", name])),
         };
-        if alone.is_none() && self.directory.ends_with("sys") {
-            command.args(["clock::", "persistent::tests::all_bytes"]);
+        if alone.is_none() && self.makes_system_calls() {
+            command.arg("clock::");
         }
         command
+    }
+
+    /// Whether its crate is that of the system calls, of which an emulator of programs has not all.
+    fn makes_system_calls(&self) -> bool {
+        self.directory.ends_with("crates/sys")
     }
 }
 

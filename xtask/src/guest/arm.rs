@@ -77,15 +77,20 @@ pub fn needs() -> Result<PathBuf, String> {
     image.ok_or_else(|| format!("no kernel in {}: cargo x ci --install arm", directory().display()))
 }
 
-/// Boots the image, with a disk that `here` has written, and with `arm`, whose libraries are below `root`; then `here` reads
-/// what has come back. Returns the number of checks, all of which passed.
+/// Boots the image, with a disk that `here` has written, and with fiord and the tests of its system calls, by these names,
+/// whose libraries are below `root`; then `here` reads what has come back. Returns the number of checks, all of which passed.
 ///
 /// # Errors
 /// Which failed, with the end of the machine's console.
-pub fn check(image: &Path, here: &Path, arm: &Path, root: &Path) -> Result<u64, String> {
+pub fn check<'a>(
+    image: &Path,
+    here: &Path,
+    programs: impl Iterator<Item = (&'a str, &'a Path)>,
+    root: &Path,
+) -> Result<u64, String> {
     let place = repo::target_dir().join("arm-guest");
     let _ = fs::remove_dir_all(&place);
-    memory(&place, arm, root).map_err(|why| format!("the guest's programs: {why}"))?;
+    memory(&place, programs, root).map_err(|why| format!("the guest's programs: {why}"))?;
     for disk in ["disk", "archive"] {
         let path = place.join(disk);
         let made = File::create(&path).and_then(|file| file.set_len(DISK_BYTES));
@@ -110,7 +115,11 @@ pub fn check(image: &Path, here: &Path, arm: &Path, root: &Path) -> Result<u64, 
 }
 
 /// Makes the archive of the files that the machine has in memory.
-fn memory(place: &Path, arm: &Path, root: &Path) -> Result<(), String> {
+fn memory<'a>(
+    place: &Path,
+    programs: impl Iterator<Item = (&'a str, &'a Path)>,
+    root: &Path,
+) -> Result<(), String> {
     let files = place.join("root");
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     let run = |program: &str, words: &[String]| {
@@ -125,7 +134,9 @@ fn memory(place: &Path, arm: &Path, root: &Path) -> Result<(), String> {
     let libraries = LIBRARIES.map(|library| text(root.join("lib").join(library)));
     run("cp", &[&libraries[..], &[into("lib")]].concat())?;
     run("cp", &[text(directory().join("bin/busybox")), into("bin")])?;
-    run(STRIP, &["-o".to_string(), into("bin/fiord"), text(arm.to_path_buf())])?;
+    for (name, program) in programs {
+        run(STRIP, &["-o".to_string(), into("bin") + "/" + name, text(program.to_path_buf())])?;
+    }
     fs::write(files.join("init"), INIT).map_err(|error| error_text(&error))?;
     run("chmod", &["755".to_string(), into("init")])?;
     let mut archive = repo::command("sh", &["-c", "find . | cpio -o -H newc --quiet >../memory"]);
