@@ -191,7 +191,7 @@ impl Witness {
         problems: impl Iterator<Item = &'p Problem>,
     ) -> Vec<Finding> {
         self.suspension = self.recording.end();
-        self.known.gpus = gpus();
+        self.known.gpus = gpus(plan);
         let mut host = self.recording.readings();
         host.extend(self.recording.last_reading());
         self.health[1] = self.health_now();
@@ -251,7 +251,10 @@ fn stack_below(path: &Path, system: &System) -> Option<StorageStack> {
 }
 
 /// The GPUs that jobs of the run used.
-fn gpus() -> Vec<PciDevice> {
+fn gpus(plan: &Plan) -> Vec<PciDevice> {
+    if !plan.jobs.iter().any(|job| job.engine.descriptor.is_of_gpus) {
+        return Vec::new();
+    }
     let sysfs = Sysfs::default();
     cuda::addresses().iter().filter_map(|address| PciDevice::at(address, &sysfs)).collect()
 }
