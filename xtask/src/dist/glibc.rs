@@ -4,8 +4,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::artefact;
 use super::binary::{self, PROFILE};
+use super::place;
 use super::processor::Processor;
 use super::tree::Tree;
 use crate::{repo, stage};
@@ -27,7 +27,7 @@ pub fn is_possible() -> Result<(), String> {
 /// The archive of it, with the tree's pages.
 pub fn archive(tree: &Tree) -> Result<PathBuf, String> {
     let binary = build(tree.processor, tree.is_quick)?;
-    artefact::pack(tree, &binary, "linux-glibc")
+    place::pack(tree, &binary, "linux-glibc")
 }
 
 /// Builds it.

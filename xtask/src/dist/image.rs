@@ -4,14 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::artefact::{self, VERSION, quietly};
+use super::place::{self, VERSION, quietly};
 use super::processor::{self, Processor};
 use super::tree::{Tree, said};
 use crate::repo;
 
 /// The image for one processor, with the binary and its licences alone.
 pub fn make(tree: &Tree) -> Result<PathBuf, String> {
-    artefact::named("image").is_possible()?;
     let path = path_of(tree.processor)?;
     let container = repo::output_of(buildah(&["from", "--arch", tree.processor.debian, "scratch"]))?;
     let container = container.trim();
@@ -57,11 +56,11 @@ pub fn write_index(directory: &Path) -> Result<(), String> {
     });
     let removed = quietly(buildah(&["manifest", "rm", list]));
     pushed.and(removed)?;
-    artefact::write_sums(&[path])
+    place::write_sums(&[path])
 }
 
 fn path_of(processor: &Processor) -> Result<PathBuf, String> {
-    Ok(artefact::directory()?.join(format!("fiord-{VERSION}-{}-image.tar", processor.name)))
+    Ok(place::directory()?.join(format!("fiord-{VERSION}-{}-image.tar", processor.name)))
 }
 
 /// What buildah writes to for a file, which is not there any more.

@@ -10,6 +10,7 @@ mod chroot;
 mod clean_root;
 mod glibc;
 mod image;
+mod place;
 mod processor;
 mod recipes;
 mod record;
@@ -104,7 +105,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if is_recorded {
         record::write(&made)?;
     }
-    let directory = artefact::directory()?;
+    let directory = place::directory()?;
     after.iter().try_for_each(|write| write(&directory))?;
     if let Some(key) = key {
         signature::write(&directory, Path::new(key))?;
@@ -138,13 +139,13 @@ fn make(
     let mut failures = Vec::new();
     for artefact in wanted {
         let start = Instant::now();
-        match (artefact.make)(&tree) {
+        match artefact.is_possible().and_then(|()| (artefact.make)(&tree)) {
             Ok(path) => table.push(Made::of(artefact.name, path, start.elapsed())?),
             Err(why) => failures.push(format!("{}: {why}", artefact.name)),
         }
     }
     let paths: Vec<PathBuf> = table.iter().skip(1).map(|made| made.path.clone()).collect();
-    artefact::write_sums(&paths)?;
+    place::write_sums(&paths)?;
     table.iter().for_each(|made| println!("{made}"));
     if failures.is_empty() { Ok(table) } else { Err(failures.join("\n")) }
 }
@@ -163,7 +164,7 @@ pub fn stage(share: Share) -> StageResult {
         return StageResult::Skipped(why);
     }
     let installed = make(processor, &packages, true, false).and_then(|_| {
-        let directory = artefact::directory()?;
+        let directory = place::directory()?;
         repositories::write(&directory)?;
         signature::check(&directory, &repo::target_dir().join("signed"))?;
         clean_root::by_apt(&directory)?;

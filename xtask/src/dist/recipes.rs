@@ -11,7 +11,7 @@ use std::process::Command;
 
 use fiord_sys::process::is_root;
 
-use super::artefact::{VERSION, archive_name};
+use super::place::{VERSION, archive_name};
 use super::processor::{self, Processor};
 use super::tree::said;
 use crate::{packages, repo};
