@@ -162,6 +162,8 @@ macro_rules! hand_on_engine_calls {
     };
 }
 
+pub(crate) use hand_on_engine_calls;
+
 hand_on_engine_calls!(BoxedSync<'arena>);
 hand_on_engine_calls!(LentSync<'_, 'arena>);
 hand_on_engine_calls!(BoxedQueued<'arena>);

@@ -253,6 +253,11 @@ impl<'a, 'arena> ArenaAccess<'a, 'arena> {
         ArenaAccess { arena }
     }
 
+    /// How many there are, and the bytes of each.
+    pub(crate) fn shape(&self) -> (usize, usize) {
+        (self.arena.count as usize, self.arena.stride_bytes)
+    }
+
     /// All slots, once.
     pub fn slots(self) -> Vec<Slot<'arena>> {
         assert!(!self.arena.handed_out, "slots are handed out once");

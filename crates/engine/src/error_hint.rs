@@ -6,6 +6,8 @@
 use fiord_plan::{Action, FileUse, PlannedEngine};
 use fiord_sys::errno::Errno;
 
+use crate::gpu_errors;
+
 /// The likely cause of an operation's error, and what to do about it: for the message that ends the job.
 pub fn error_hint(engine: &PlannedEngine, action: Action, errno: Errno) -> Option<&'static str> {
     let Errno(number) = errno;
@@ -20,7 +22,9 @@ pub fn error_hint(engine: &PlannedEngine, action: Action, errno: Errno) -> Optio
             _ => None,
         },
         Action::ResetZone => None,
-        Action::Read | Action::Write => (engine.descriptor.explain)(&engine.settings, number),
+        Action::Read | Action::Write => {
+            (engine.descriptor.explain)(&engine.settings, number).or_else(|| gpu_errors::of_copy(number))
+        }
         Action::RangeSync(_) if number == libc::ESPIPE => {
             Some("sync_file_range needs a file or block device")
         }

@@ -155,6 +155,11 @@ pub(crate) fn number(error: GpuError) -> Errno {
     }
 }
 
+/// The same of a copy, whose number no engine of files has.
+pub(crate) fn of_copy(number: i32) -> Option<&'static str> {
+    if number == CUDA_DRIVER_ERROR { explain(number) } else { None }
+}
+
 /// The name of an operation's error, and what to do.
 pub(crate) fn explain(number: i32) -> Option<&'static str> {
     if !CAN_LOAD {

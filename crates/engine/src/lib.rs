@@ -19,6 +19,7 @@ pub mod definition;
 #[macro_use]
 pub mod engines;
 pub mod error_hint;
+pub mod gpu_buffers;
 pub mod offload;
 pub mod read_write;
 pub mod registry;
@@ -64,6 +65,7 @@ pub use contract::{
 };
 pub use definition::{EngineDefinition, JobOutline, Setup, Visitor};
 pub use error_hint::error_hint;
+pub use gpu_buffers::{GpuMemory, WithGpu};
 pub use offload::offload;
 pub use read_write::ReadWriteEngine;
 #[cfg(target_pointer_width = "64")]

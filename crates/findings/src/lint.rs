@@ -39,8 +39,7 @@ pub fn lint(plan: &Plan, known: &Known, jobs: &[JobEvidence<'_>]) -> Vec<Finding
         if uses().next().is_some() {
             let below = target.stack.iter();
             findings.extend(below.flat_map(|stack| target::below(&target.facts, stack)));
-            let is_of_gpus = |job: &Job| job.engine.descriptor.is_of_gpus;
-            let gpus = if CAN_LOAD && uses().any(is_of_gpus) { &known.gpus[..] } else { &[] };
+            let gpus = if CAN_LOAD && uses().any(Job::uses_gpu) { &known.gpus[..] } else { &[] };
             let disks = target.stack.iter().flat_map(StorageStack::devices);
             findings.extend(disks.flat_map(|disk| pcie::of(disk, gpus)));
         }

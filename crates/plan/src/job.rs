@@ -179,6 +179,8 @@ pub enum Memory {
     MmapHuge(Option<std::path::PathBuf>),
     /// Shared mapping.
     MmapShared(Option<std::path::PathBuf>),
+    /// The allocator, with copies from and to memory of the first GPU.
+    Gpu,
 }
 
 /// The I/O buffers of one worker.
@@ -444,11 +446,16 @@ impl Job {
         direction == Direction::Trim && trims && self.access.pattern.includes(Direction::Write)
     }
 
+    /// Whether it uses memory of a GPU.
+    pub fn uses_gpu(&self) -> bool {
+        self.engine.descriptor.is_of_gpus || self.buffers.memory == Memory::Gpu
+    }
+
     /// Whether its I/O touches pages of files in memory, so that a page fault may wait for a file system.
     pub fn touches_mapped_files(&self) -> bool {
         let has_mapped_buffers = match &self.buffers.memory {
             Memory::Mmap(file) | Memory::MmapHuge(file) | Memory::MmapShared(file) => file.is_some(),
-            Memory::Malloc | Memory::Shm | Memory::ShmHuge => false,
+            Memory::Malloc | Memory::Shm | Memory::ShmHuge | Memory::Gpu => false,
         };
         has_mapped_buffers || self.engine.descriptor.maps_files()
     }

@@ -139,7 +139,7 @@ impl Hook {
 pub fn buffer_file(memory: &Memory) -> Option<&Path> {
     match memory {
         Memory::Mmap(file) | Memory::MmapHuge(file) | Memory::MmapShared(file) => file.as_deref(),
-        Memory::Malloc | Memory::Shm | Memory::ShmHuge => None,
+        Memory::Malloc | Memory::Shm | Memory::ShmHuge | Memory::Gpu => None,
     }
 }
 

@@ -210,7 +210,7 @@ fn run_once<'arena>(
 fn reading_ns(timer: Timer<'_>) -> f64 {
     match timer {
         Timer::Counter(clock) => best_reading_ns(clock),
-        Timer::Other(clock) => best_reading_ns(clock),
+        Timer::Other(clock) | Timer::WithGpu(clock, _) => best_reading_ns(clock),
         Timer::None => 0.0,
     }
 }

@@ -23,17 +23,20 @@ use fiord_sys::library::cuda::{self, DeviceMemory, GpuError};
 use fiord_sys::library::cufile::{
     self, Batch, DevicePart, RegisteredFile, RegisteredMemory, Request, Transfer,
 };
-use fiord_sys::{signal, transfer};
+use fiord_sys::signal;
 
 use crate::attached_files::AttachedFiles;
+use super::psync::Psync;
 use crate::boxed::{BoxedQueued, BoxedSync};
 use crate::contract::{
     Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, SyncEngine, Wait,
 };
 use crate::definition::{EngineDefinition, JobOutline, Setup, Visitor};
+use crate::gpu_buffers::{GpuMemory, WithGpu};
 use crate::gpu_errors;
 use crate::library_engine::{GRACE, LOOK_EVERY};
 use crate::local_completions::LocalCompletions;
+use crate::read_write::ReadWriteEngine;
 use crate::setup_error::SetupError;
 use crate::sync_and_trim;
 
@@ -144,49 +147,37 @@ impl EngineDefinition for Libcufile {
     };
 
     fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
-        let available = match settings.posix {
-            true => cuda::is_available(),
-            false => cuda::is_available().and_then(|()| cufile::is_available()),
-        };
-        if let Err(unavailable) = available {
+        if settings.posix {
+            return visitor.synchronous(by_copies(settings, setup));
+        }
+        if let Err(unavailable) = cuda::is_available().and_then(|()| cufile::is_available()) {
             return visitor.synchronous::<BoxedSync<'_>>(Err(unavailable.into()));
         }
         let Setup { job, arena } = setup;
         let depth = arena.count();
         let engine = GpuEngine::new(settings, job, arena);
-        if depth == 1 || settings.posix {
+        if depth == 1 {
             return visitor.synchronous(engine.map(BoxedSync::new));
         }
         visitor.queued(engine.and_then(BatchEngine::new).map(BoxedQueued::new))
     }
 }
 
-/// The memory that transfers use.
-#[derive(Debug)]
-enum Memory {
-    /// That of the GPU, by cuFile.
-    Registered(RegisteredMemory),
-    /// The buffers of this program, copied from and to this memory of the GPU.
-    Copied(DeviceMemory),
-}
-
-impl Memory {
-    /// That of the GPU.
-    fn of_gpu(&self) -> &DeviceMemory {
-        match self {
-            Memory::Registered(registered) => registered.memory(),
-            Memory::Copied(memory) => memory,
-        }
-    }
+/// The engine with `cuda_io=posix`: psync, and copies.
+fn by_copies<'arena>(settings: &Settings, setup: Setup<'_, 'arena>) -> Result<BoxedSync<'arena>, SetupError> {
+    let Setup { job, arena } = setup;
+    let mut engine = ReadWriteEngine::<Psync>::new(&(), arena, job.files)?;
+    let memory = GpuMemory::new(settings.gpu(job), job, &engine.arena())?;
+    Ok(BoxedSync::new(WithGpu::new(BoxedSync::new(engine), memory)))
 }
 
 /// The engine at a depth of 1, and what a batch is made of.
 #[derive(Debug)]
 struct GpuEngine<'arena> {
     // Fields are dropped in this order.
-    /// By file; none with `cuda_io=posix`.
+    /// By file.
     registered: Box<[Option<RegisteredFile>]>,
-    memory: Memory,
+    memory: RegisteredMemory,
     files: AttachedFiles,
     arena: Arena<'arena>,
     /// Bytes of the GPU's memory for each slot.
@@ -207,17 +198,11 @@ impl<'arena> GpuEngine<'arena> {
     ) -> Result<GpuEngine<'arena>, SetupError> {
         let depth = arena.count() as usize;
         let stride_bytes = arena.stride_bytes().next_multiple_of(ALIGN_BYTES);
-        let memory = || -> Result<Memory, GpuError> {
-            let memory = DeviceMemory::allocate(settings.gpu(job), stride_bytes.saturating_mul(depth))?;
-            if settings.posix {
-                Ok(Memory::Copied(memory))
-            } else {
-                RegisteredMemory::new(memory).map(Memory::Registered)
-            }
-        };
+        let memory = DeviceMemory::allocate(settings.gpu(job), stride_bytes.saturating_mul(depth))
+            .and_then(RegisteredMemory::new);
         Ok(GpuEngine {
             registered: (0..job.files).map(|_| None).collect(),
-            memory: memory().map_err(gpu_errors::refused)?,
+            memory: memory.map_err(gpu_errors::refused)?,
             files: AttachedFiles::new(job.files),
             stride_bytes,
             renews_contents: job.renews_contents || job.verifies,
@@ -245,7 +230,7 @@ impl<'arena> GpuEngine<'arena> {
         };
         self.has_contents[index as usize] = true;
         // SAFETY: the part is inside the slot's buffer; the slot is in the engine or borrowed mutably, so nobody writes there.
-        unsafe { self.memory.of_gpu().copy_in(place, from, bytes) }
+        unsafe { self.memory.memory().copy_in(place, from, bytes) }
     }
 
     /// Copies an operation's part of the GPU's memory to its buffer.
@@ -253,7 +238,7 @@ impl<'arena> GpuEngine<'arena> {
         let to = self.arena.part(index, op);
         let bytes = to_usize(bytes.min(op.length_bytes));
         // SAFETY: as above; nobody else uses the buffer.
-        unsafe { self.memory.of_gpu().copy_out(self.place(index, op), to, bytes) }
+        unsafe { self.memory.memory().copy_out(self.place(index, op), to, bytes) }
     }
 
     /// What follows the end of an operation: data that were read are brought to where they are looked at.
@@ -292,38 +277,14 @@ impl<'arena> GpuEngine<'arena> {
         if !reads && let Err(error) = self.load(index, op) {
             return Outcome::Failed(gpu_errors::number(error));
         }
-        let (Memory::Registered(memory), Ok(file)) = (&self.memory, self.file(op)) else {
-            return Outcome::Failed(Errno(libc::EBADF));
+        let file = match self.file(op) {
+            Ok(file) => file,
+            Err(errno) => return Outcome::Failed(errno),
         };
-        let result = memory.transfer(direction(reads), file, self.part(index, op));
+        let result = self.memory.transfer(direction(reads), file, self.part(index, op));
         self.ended(index, op, result)
     }
 
-    /// Reads into the buffer, and copies to the memory of the GPU.
-    fn read_and_copy(&mut self, index: u32, op: &Op) -> Outcome {
-        let (fd, to) = (self.files.get(op.file), self.arena.part(index, op));
-        // SAFETY: the part is inside the slot's buffer, and the slot is borrowed mutably until the call is over.
-        let bytes = match unsafe { transfer::pread(fd, to, to_usize(op.length_bytes), op.offset_bytes) } {
-            Ok(bytes) => bytes,
-            Err(error) => return Outcome::from(Err::<usize, _>(error)),
-        };
-        // SAFETY: as above.
-        match unsafe { self.memory.of_gpu().copy_in(self.place(index, op), to, bytes) } {
-            Ok(()) => Outcome::Done(bytes as u64),
-            Err(error) => Outcome::Failed(gpu_errors::number(error)),
-        }
-    }
-
-    /// Copies from the memory of the GPU, and writes the buffer.
-    fn copy_and_write(&mut self, index: u32, op: &Op) -> Outcome {
-        let copied = self.load(index, op).and_then(|()| self.unload(index, op, op.length_bytes));
-        if let Err(error) = copied {
-            return Outcome::Failed(gpu_errors::number(error));
-        }
-        let (fd, from) = (self.files.get(op.file), self.arena.part(index, op));
-        // SAFETY: the part is inside the slot's buffer, and the slot is borrowed mutably until the call is over.
-        unsafe { transfer::pwrite(fd, from, to_usize(op.length_bytes), op.offset_bytes) }.into()
-    }
 }
 
 /// The direction of a transfer.
@@ -334,11 +295,8 @@ fn direction(reads: bool) -> Transfer {
 impl<'arena> Engine<'arena> for GpuEngine<'arena> {
     fn attach(&mut self, file: FileIndex, fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
         self.files.attach(file, fd)?;
-        match (&self.memory, self.registered.get_mut(file as usize)) {
-            (Memory::Registered(_), Some(place)) => {
-                *place = Some(RegisteredFile::new(fd.as_raw_fd()).map_err(gpu_errors::unregistered)?);
-            }
-            (Memory::Copied(_), _) | (_, None) => {}
+        if let Some(place) = self.registered.get_mut(file as usize) {
+            *place = Some(RegisteredFile::new(fd.as_raw_fd()).map_err(gpu_errors::unregistered)?);
         }
         Ok(())
     }
@@ -360,12 +318,7 @@ impl<'arena> SyncEngine<'arena> for GpuEngine<'arena> {
         if !op.action.transfers() {
             return sync_and_trim::execute(self.files.get(op.file), &op);
         }
-        let (index, reads) = (slot.number(), sync_and_trim::is_read(&op));
-        match (&self.memory, reads) {
-            (Memory::Registered(_), _) => self.by_cufile(index, &op, reads),
-            (Memory::Copied(_), true) => self.read_and_copy(index, &op),
-            (Memory::Copied(_), false) => self.copy_and_write(index, &op),
-        }
+        self.by_cufile(slot.number(), &op, sync_and_trim::is_read(&op))
     }
 }
 
@@ -404,9 +357,8 @@ impl<'arena> BatchEngine<'arena> {
         if !reads {
             self.gpu.load(index, op).map_err(gpu_errors::number)?;
         }
-        let Memory::Registered(memory) = &self.gpu.memory else { return Err(Errno(libc::EBADF)) };
         let (file, part) = (self.gpu.file(op)?, self.gpu.part(index, op));
-        Ok(Batch::request(memory, direction(reads), file, part, index))
+        Ok(Batch::request(&self.gpu.memory, direction(reads), file, part, index))
     }
 
     /// Takes what has ended, at most `max`, waiting for `min` but no longer than this; returns how many.

@@ -36,6 +36,8 @@ pub enum MemoryKind {
     MmapHuge,
     /// A shared mapping.
     MmapShared,
+    /// Memory of a GPU, beside memory from the allocator.
+    CudaMalloc,
 }
 
 impl MemoryKind {
@@ -47,6 +49,7 @@ impl MemoryKind {
             MemoryKind::Mmap => "mmap",
             MemoryKind::MmapHuge => "mmaphuge",
             MemoryKind::MmapShared => "mmapshared",
+            MemoryKind::CudaMalloc => "cudamalloc",
         }
     }
 }
@@ -60,6 +63,10 @@ impl Value for Memory {
         Choice { word: "mmap", help: "A mapping, anonymous or of a file: `mmap:/path`." },
         Choice { word: "mmaphuge", help: "A mapping of huge pages: `mmaphuge:/path/on/hugetlbfs`." },
         Choice { word: "mmapshared", help: "A shared mapping, anonymous or of a file." },
+        Choice {
+            word: "cudamalloc",
+            help: "Memory of the first GPU: what is read is copied there, what is written from there.",
+        },
     ];
 
     fn parse(text: &str, reading: &mut Reading) -> Result<Memory, String> {
@@ -78,9 +85,7 @@ impl Value for Memory {
             "mmap" => MemoryKind::Mmap,
             "mmaphuge" => MemoryKind::MmapHuge,
             "mmapshared" => MemoryKind::MmapShared,
-            "cudamalloc" => {
-                return Err("buffers are in the memory of this machine; ioengine=libcufile adds memory of the GPU, without this option".to_string());
-            }
+            "cudamalloc" => MemoryKind::CudaMalloc,
             _ => return Err(unknown_word(&word, Self::CHOICES, reading)),
         };
         let mapped = matches!(kind, MemoryKind::Mmap | MemoryKind::MmapHuge | MemoryKind::MmapShared);

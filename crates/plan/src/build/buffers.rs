@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use fiord_options::job::{self, JobOptions};
 use fiord_options::shown::shown;
-use fiord_options::value::{DedupeMode, MemoryKind, PatternPart};
+use fiord_options::value::{DedupeMode, IoSubmitMode, MemoryKind, PatternPart};
 use fiord_options::{Problem, ProblemKind};
 use fiord_stats::Capped;
 
@@ -215,7 +215,22 @@ pub(crate) fn memory(options: &JobOptions) -> Memory {
         MemoryKind::Mmap => Memory::Mmap(file),
         MemoryKind::MmapHuge => Memory::MmapHuge(file),
         MemoryKind::MmapShared => Memory::MmapShared(file),
+        MemoryKind::CudaMalloc => Memory::Gpu,
     }
+}
+
+/// What is copied for an engine that has memory of a GPU itself would be copied twice, and a pool has none.
+pub(crate) fn copies_have_one_engine(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let options = section.options;
+    let is_of_gpus = section.engine()?.is_of_gpus;
+    let is_refused = is_of_gpus || options.queue.io_submit_mode == IoSubmitMode::Offload;
+    (is_refused && options.buffers.mem.kind == MemoryKind::CudaMalloc).then(|| {
+        let (message, remedy) = match is_of_gpus {
+            true => ("the engine has memory of the GPU itself", "leave mem= out"),
+            false => ("the threads of a pool have no memory of a GPU", "leave io_submit_mode= out"),
+        };
+        section.error(ProblemKind::Conflict, job::Buffers::mem, message.to_string(), remedy)
+    })
 }
 
 /// A huge page is a power of two larger than a page.

@@ -252,7 +252,7 @@ fn stack_below(path: &Path, system: &System) -> Option<StorageStack> {
 
 /// The GPUs that jobs of the run used.
 fn gpus(plan: &Plan) -> Vec<PciDevice> {
-    if !plan.jobs.iter().any(|job| job.engine.descriptor.is_of_gpus) {
+    if !plan.jobs.iter().any(Job::uses_gpu) {
         return Vec::new();
     }
     let sysfs = Sysfs::default();

@@ -101,7 +101,7 @@ fn others(job: &Job) -> impl Iterator<Item = &PathBuf> {
     let logs = job.logs.iter().flat_map(|logs| logs.files.iter().map(|file| &file.path));
     let memory = match &job.buffers.memory {
         Memory::Mmap(file) | Memory::MmapHuge(file) | Memory::MmapShared(file) => file.as_ref(),
-        Memory::Malloc | Memory::Shm | Memory::ShmHuge => None,
+        Memory::Malloc | Memory::Shm | Memory::ShmHuge | Memory::Gpu => None,
     };
     job.files.create_directories.iter().chain(logs).chain(memory)
 }

@@ -17,7 +17,8 @@ use crate::failure::Failure;
 /// Applies the process attributes of `job` to the calling thread.
 pub(crate) fn become_worker(job: &Job) -> Result<(), Failure> {
     let process = &job.process;
-    if !job.engine.descriptor.shares_threads {
+    // The libraries of a GPU keep descriptors for all threads.
+    if !(job.engine.descriptor.shares_threads || job.uses_gpu()) {
         // A descriptor table of its own takes the kernel's faster unshared path; a failure only costs speed.
         let _ = thread::unshare_files();
     }

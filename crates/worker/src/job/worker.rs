@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
-use fiord_engine::{EngineDefinition, JobOutline, Setup, SetupError, Visitor, offload};
+use fiord_engine::{EngineDefinition, GpuMemory, JobOutline, Setup, SetupError, Visitor, offload};
 use fiord_plan::job::Memory;
 use fiord_plan::{DebugChannel, Direction, Files, Hook, Job};
 use fiord_stats::count::ZONE_RESETS;
@@ -266,7 +266,7 @@ impl<'a> Worker<'a> {
             Ok(MemorySource::MmapFile { path: path.clone(), file, sharing })
         };
         let source = match &buffers.memory {
-            Memory::Malloc => MemorySource::Malloc,
+            Memory::Malloc | Memory::Gpu => MemorySource::Malloc,
             Memory::Shm => MemorySource::Shm,
             Memory::ShmHuge => MemorySource::ShmHuge(huge),
             Memory::Mmap(None) => MemorySource::Mmap,
@@ -325,7 +325,11 @@ impl<'a> Worker<'a> {
         &mut self,
         engine: &mut dyn Engine<'arena>,
     ) -> Result<(Box<Work<'a>>, Vec<Slot<'arena>>, Timer<'a>), End> {
-        let timer = Timer::of(self.job.measure.clock, &self.shared.timekeepers)?;
+        let mut timer = Timer::of(self.job.measure.clock, &self.shared.timekeepers)?;
+        if self.job.buffers.memory == Memory::Gpu {
+            let memory = GpuMemory::new(0, &JobOutline::of(self.job), &engine.arena());
+            timer = timer.with_gpu(memory.map_err(|refused| self.not_set_up(&refused))?);
+        }
         let (mut work, slots) = self.assemble(engine)?;
         if let (Some(logs), Some(sink)) =
             (&self.job.logs, self.shared.take_log_sink(self.job.number as usize))

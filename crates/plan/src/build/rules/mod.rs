@@ -75,6 +75,7 @@ const RULES: &[Rule] = &[
     buffers::dedupe_options_need_duplicates,
     priority::percentage_excludes_bssplit,
     queue::offload_needs_descriptors,
+    buffers::copies_have_one_engine,
     connection::connections_have_no_offsets,
     connection::connections_are_not_synced,
     connection::connections_of_one_direction_are_not_mixed,

@@ -409,6 +409,13 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
         "--ioengine=psync --io_submit_mode=offload",
     ),
     (
+        buffers::copies_have_one_engine,
+        "--mem=cudamalloc --ioengine=psync --io_submit_mode=offload",
+        Error,
+        ProblemKind::Conflict,
+        "--mem=cudamalloc --ioengine=psync",
+    ),
+    (
         connection::connections_have_no_offsets,
         "--ioengine=net --port=8765 --hostname=a --rw=randwrite",
         Error,
