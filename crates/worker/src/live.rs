@@ -4,7 +4,7 @@
 //! and other workers' ends, on a cache line of their own. Whoever sees a state or takes a request sees what was recorded
 //! before it.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -77,6 +77,8 @@ pub(crate) mod request {
     pub const PROGRESS: u32 = 8;
     /// Publish the latencies so far at full resolution.
     pub const LATENCIES: u32 = 16;
+    /// Those to publish something.
+    pub const COPIES: u32 = SNAPSHOT | PROGRESS | LATENCIES;
 }
 
 /// Counters at one moment.
@@ -337,9 +339,17 @@ impl Live {
         self.requests.flags.load(Relaxed) != 0
     }
 
-    /// Takes the pending requests; a request to stop remains set.
-    pub(crate) fn take_requests(&self) -> u32 {
-        self.requests.flags.fetch_and(request::STOP, Acquire)
+    /// Whether requests are pending, for whoever waits for their answers.
+    pub(crate) fn owes_answers(&self) -> bool {
+        self.requests.flags.load(Acquire) != 0
+    }
+
+    /// Takes the pending requests, those to publish something with what it is published in; a request to stop remains set.
+    /// That is locked before, so that whoever sees such a request taken, and locks it, has the answer.
+    pub(crate) fn take_requests<P>(&self, lock: impl FnOnce() -> P) -> (u32, Option<P>) {
+        let locked = (self.requests.flags.load(Relaxed) & request::COPIES != 0).then(lock);
+        let kept = if locked.is_some() { 0 } else { request::COPIES };
+        (self.requests.flags.fetch_and(request::STOP | kept, AcqRel) & !kept, locked)
     }
 
     pub(crate) fn request(&self, what: u32) {
@@ -418,8 +428,8 @@ mod tests {
         live.request(request::SNAPSHOT);
         live.request_stop(StopReason::Other);
         live.request_stop(StopReason::Signal);
-        assert_eq!(live.take_requests(), request::SNAPSHOT | request::STOP);
-        assert_eq!(live.take_requests(), request::STOP);
+        assert_eq!(live.take_requests(|| ()).0, request::SNAPSHOT | request::STOP);
+        assert_eq!(live.take_requests(|| ()).0, request::STOP);
         assert_eq!(live.stop_reason(), StopReason::Other);
     }
 }
@@ -445,8 +455,26 @@ mod memory_order {
                 while !live.has_requests() {
                     thread::yield_now();
                 }
-                assert_eq!(live.take_requests(), request::STOP);
+                assert_eq!(live.take_requests(|| ()).0, request::STOP);
                 assert_eq!((live.stop_reason(), live.complaint()), (StopReason::TooSlow, "too slow"));
+            });
+        });
+    }
+
+    #[test]
+    fn whoever_sees_a_request_taken_has_its_answer() {
+        in_many_orders(|| {
+            let (live, answer) = (Live::default(), Mutex::new(0));
+            thread::scope(|scope| {
+                live.request(request::SNAPSHOT);
+                scope.spawn(|| {
+                    let (_, answer) = live.take_requests(|| answer.lock().unwrap());
+                    *answer.unwrap() = 7;
+                });
+                while live.owes_answers() {
+                    thread::yield_now();
+                }
+                assert_eq!(*answer.lock().unwrap(), 7);
             });
         });
     }

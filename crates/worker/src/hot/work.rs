@@ -303,13 +303,10 @@ impl<'a> Work<'a> {
         if self.live.watches_signals() && signal::is_stop_pending() {
             self.live.request_stop(StopReason::Signal);
         }
-        let requests = self.live.take_requests();
+        // Copies statistics, only on request.
+        let requests = allow_alloc(|| self.answer());
         if requests & request::STOP != 0 {
             return Err(End::StopRequested);
-        }
-        if requests & (request::SNAPSHOT | request::PROGRESS | request::LATENCIES) != 0 {
-            // Copies statistics, only on request.
-            allow_alloc(|| self.publish(requests));
         }
         let over = now_ns >= self.deadline_ns;
         match self.phase {
@@ -323,9 +320,10 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Publishes what is requested of the statistics; of a ramp, nothing.
-    fn publish(&mut self, requests: u32) {
-        let mut published = self.published.lock();
+    /// Takes the requests, and publishes what they want of the statistics; of a ramp, nothing.
+    fn answer(&mut self) -> u32 {
+        let (requests, published) = self.live.take_requests(|| self.published.lock());
+        let Some(mut published) = published else { return requests };
         let is_ramp = matches!(self.phase, Phase::Ramp);
         if requests & request::SNAPSHOT != 0 {
             published.stats = if is_ramp { JobStats::default() } else { self.recorder.publish(self.engine) };
@@ -341,6 +339,7 @@ impl<'a> Work<'a> {
         if requests & request::LATENCIES != 0 {
             published.set_latencies((!is_ramp).then_some(&*self.recorder.stats));
         }
+        requests
     }
 
     /// Fills the slot's buffer with the contents that `op` writes.

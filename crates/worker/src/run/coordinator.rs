@@ -597,7 +597,7 @@ impl<'w> Coordinator<'w> {
         let requested: Vec<&Live> = self.shared.live.iter().filter(|live| live.state().does_io()).collect();
         requested.iter().for_each(|live| live.request(request::SNAPSHOT));
         let deadline_ns = clock::monotonic_ns() + u64::capped(SNAPSHOT_WAIT.as_nanos());
-        while requested.iter().any(|live| live.has_requests() && live.state().does_io())
+        while requested.iter().any(|live| live.owes_answers() && live.state().does_io())
             && clock::monotonic_ns() < deadline_ns
         {
             clock::sleep_until_ns(clock::monotonic_ns() + 200_000);

@@ -52,7 +52,7 @@ impl PeriodicRequest {
             }
             return None;
         };
-        let is_pending = |live: &Live| live.state().does_io() && live.has_requests();
+        let is_pending = |live: &Live| live.state().does_io() && live.owes_answers();
         if now_ns < made_ns + PATIENCE_NS && shared.live.iter().any(is_pending) {
             return None;
         }
