@@ -70,6 +70,7 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
             ("fakeroot", "/usr/bin/fakeroot"),
             ("openssl", "/usr/bin/openssl"),
             ("curl", "/usr/bin/curl"),
+            ("binutils", "/usr/bin/readelf"),
             ("ruby", "/usr/bin/ruby"),
             ("nix-bin", "/usr/bin/nix-instantiate"),
         ],
