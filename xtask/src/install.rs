@@ -239,24 +239,24 @@ mod tests {
 
     #[test]
     fn every_program_that_a_stage_runs_is_installed() {
-        let signs = PACKAGES.iter().flat_map(|(_, packages)| packages.iter().map(|(_, sign)| *sign));
-        let installed: Vec<&str> = signs.chain(ALREADY_THERE.iter().copied()).collect();
-        let is_there = |program: &str| {
-            let subcommand = program.strip_prefix("cargo-");
-            installed.iter().any(|sign| sign.rsplit('/').next() == Some(program))
-                || CARGO_SUBCOMMANDS.iter().any(|(_, name, _)| subcommand == Some(name))
-        };
-        let mut found = 0;
         let files = repo::files().unwrap();
-        for file in files.iter().filter(|file| file.starts_with("xtask/src/") && file.ends_with(".rs")) {
-            let text = std::fs::read_to_string(repo::root().join(file)).unwrap();
+        let is_source = |file: &&String| file.starts_with("xtask/src/") && file.ends_with(".rs");
+        let texts: Vec<(&String, String)> =
+            files.iter().filter(is_source).map(|file| (file, repo::read(file).unwrap())).collect();
+        // A package is beside the path of a program of its own.
+        let words = |text: &str, before: &str| -> Vec<String> {
+            text.split(before).skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_string())).collect()
+        };
+        let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
+        let paths = texts.iter().flat_map(|(_, text)| words(text, "\", \"/"));
+        let subcommands = CARGO_SUBCOMMANDS.iter().map(|(_, name, _)| format!("cargo-{name}"));
+        let there = ALREADY_THERE.iter().map(ToString::to_string);
+        let installed: Vec<String> = paths.map(|path| name(&path)).chain(subcommands).chain(there).collect();
+        let mut found = 0;
+        for (file, text) in &texts {
             let product = text.split("#[cfg(test)]").next().unwrap_or_default();
-            for after in
-                ["Command::new(\"", "command(\""].iter().flat_map(|call| product.split(*call).skip(1))
-            {
-                let program = after.split('"').next().unwrap_or_default();
-                let program = program.rsplit('/').next().unwrap_or_default();
-                assert!(is_there(program), "{file}: no stage installs {program}");
+            for program in ["Command::new(\"", "command(\""].iter().flat_map(|call| words(product, call)) {
+                assert!(installed.contains(&name(&program)), "{file}: no stage installs {program}");
                 found += 1;
             }
         }
