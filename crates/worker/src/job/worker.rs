@@ -106,6 +106,11 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     format!("fiord has a bug: its worker panicked: {text}")
 }
 
+/// The failure of a job that was refused what it needs for an operation.
+fn refused_to(operation: &str, refused: &SetupError) -> Failure {
+    Failure { errno: Some(refused.errno), ..Failure::other(operation, refused.to_string()) }
+}
+
 /// The engine of this definition, and the loop for it.
 pub(crate) fn run_on<D: EngineDefinition>(worker: &mut Worker<'_>, arena: Arena<'_>) -> End {
     let job = worker.job;
@@ -162,8 +167,7 @@ impl<'a> Worker<'a> {
 
     /// The failure of a job whose engine could not be set up.
     fn not_set_up(&self, refused: &SetupError) -> Failure {
-        let operation = format!("set up engine {}", self.job.engine.name());
-        Failure { errno: Some(refused.errno), ..Failure::other(&operation, refused.to_string()) }
+        refused_to(&format!("set up engine {}", self.job.engine.name()), refused)
     }
 
     fn run(&mut self) -> End {
@@ -328,7 +332,7 @@ impl<'a> Worker<'a> {
         let mut timer = Timer::of(self.job.measure.clock, &self.shared.timekeepers)?;
         if self.job.buffers.memory == Memory::Gpu {
             let memory = GpuMemory::new(0, &JobOutline::of(self.job), &engine.arena());
-            timer = timer.with_gpu(memory.map_err(|refused| self.not_set_up(&refused))?);
+            timer = timer.with_gpu(memory.map_err(|refused| refused_to("mem=cudamalloc", &refused))?);
         }
         let (mut work, slots) = self.assemble(engine)?;
         if let (Some(logs), Some(sink)) =
