@@ -30,10 +30,11 @@ const ENGINES: &str = "crates/engine/src/";
 const NOT_THE_PLAN: [&str; 6] = ["lib.rs", "example.rs", "facts.rs", "path_change.rs", "seed.rs", "build/"];
 
 /// The directories of the code that carries out the plan and reports on it.
-const READERS: [&str; 6] = [
+const READERS: [&str; 7] = [
     "crates/workload/src/",
     "crates/engine/src/",
     "crates/worker/src/",
+    "crates/findings/src/",
     "crates/report/src/",
     "crates/session/src/",
     "crates/fiord/src/",

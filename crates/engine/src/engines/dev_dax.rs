@@ -12,11 +12,11 @@ use fiord_plan::{
     EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileUse, Geometry, Need, NoGeometry,
     Tested,
 };
-use fiord_sys::width::to_usize;
 use fiord_sys::errno::Errno;
 use fiord_sys::persistent;
 use fiord_sys::stat::{self, InodeKind};
 use fiord_sys::sysfs::Sysfs;
+use fiord_sys::width::to_usize;
 
 use crate::boxed::BoxedSync;
 use crate::contract::Outcome;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, Op, Queueing};
-use fiord_sys::width::to_usize;
 use fiord_sys::errno::Errno;
 use fiord_sys::library::{HandOver, gluster};
 use fiord_sys::signal;
+use fiord_sys::width::to_usize;
 
 use crate::boxed::BoxedSync;
 use crate::contract::{Arena, ArenaAccess, Engine, NamedTarget, Outcome, Slot, SyncEngine};

@@ -15,8 +15,8 @@ use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Need, Op,
     Queueing, Tested,
 };
-use fiord_sys::width::to_usize;
 use fiord_sys::errno::Errno;
+use fiord_sys::width::to_usize;
 
 use crate::boxed::BoxedSync;
 use crate::contract::{Arena, ArenaAccess, Engine, NamedTarget, Outcome, Slot, SyncEngine};

@@ -17,10 +17,10 @@ use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Geometry,
     Need, NoGeometry, Op, PlacementUse, Queueing, Tested, TrimRange,
 };
-use fiord_sys::width::{low_u32, to_u32, to_usize};
 use fiord_sys::errno::Errno;
 use fiord_sys::memory::{MemorySource, Region};
 use fiord_sys::nvme::{self, NVME_URING_CMD_IO, NVME_URING_CMD_IO_VEC, NvmeNamespace};
+use fiord_sys::width::{low_u32, to_u32, to_usize};
 use io_uring::squeue::Flags;
 use io_uring::{cqueue, opcode, squeue};
 
@@ -90,7 +90,8 @@ impl Settings {
                 metadata_bytes: own.md_per_io_size.0,
                 controller_protects: own.pi_act,
                 checks: [checks.guard, checks.application, checks.reference],
-                application_tag: [own.apptag, own.apptag_mask].map(|tag| u16::try_from(tag).unwrap_or(u16::MAX)),
+                application_tag: [own.apptag, own.apptag_mask]
+                    .map(|tag| u16::try_from(tag).unwrap_or(u16::MAX)),
             },
         }
     }

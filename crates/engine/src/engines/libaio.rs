@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use fiord_options::job::JobOptions;
 use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, Need, Op, Queueing};
-use fiord_sys::width::{low_u32, to_u32, to_usize};
 use fiord_sys::aio::{AioContext, Command, IoEvent, Iocb};
 use fiord_sys::errno::Errno;
 use fiord_sys::transfer::RwFlags;
+use fiord_sys::width::{low_u32, to_u32, to_usize};
 
 use crate::attached_files::AttachedFiles;
 use crate::contract::{Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, Wait};

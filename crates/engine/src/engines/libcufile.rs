@@ -16,7 +16,6 @@ use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, MissingSetting,
     Need, Op, Queueing, Tested,
 };
-use fiord_sys::width::{to_u32, to_usize};
 use fiord_sys::errno::Errno;
 use fiord_sys::library::Connection;
 use fiord_sys::library::cuda::{self, DeviceMemory, GpuError};
@@ -24,9 +23,10 @@ use fiord_sys::library::cufile::{
     self, Batch, DevicePart, RegisteredFile, RegisteredMemory, Request, Transfer,
 };
 use fiord_sys::signal;
+use fiord_sys::width::{to_u32, to_usize};
 
-use crate::attached_files::AttachedFiles;
 use super::psync::Psync;
+use crate::attached_files::AttachedFiles;
 use crate::boxed::{BoxedQueued, BoxedSync};
 use crate::contract::{
     Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, SyncEngine, Wait,
@@ -244,10 +244,12 @@ impl<'arena> GpuEngine<'arena> {
     /// What follows the end of an operation: data that were read are brought to where they are looked at.
     fn ended(&self, index: u32, op: &Op, result: i64) -> Outcome {
         match op.action {
-            Action::Read if result > 0 && self.verifies => match self.unload(index, op, result.cast_unsigned()) {
-                Ok(()) => Outcome::from_result(result),
-                Err(error) => Outcome::Failed(gpu_errors::number(error)),
-            },
+            Action::Read if result > 0 && self.verifies => {
+                match self.unload(index, op, result.cast_unsigned()) {
+                    Ok(()) => Outcome::from_result(result),
+                    Err(error) => Outcome::Failed(gpu_errors::number(error)),
+                }
+            }
             Action::Read
             | Action::Write
             | Action::Trim
@@ -284,7 +286,6 @@ impl<'arena> GpuEngine<'arena> {
         let result = self.memory.transfer(direction(reads), file, self.part(index, op));
         self.ended(index, op, result)
     }
-
 }
 
 /// The direction of a transfer.

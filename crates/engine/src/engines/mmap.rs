@@ -12,9 +12,9 @@ use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Op,
     Queueing, Tested,
 };
-use fiord_sys::width::to_usize;
 use fiord_sys::errno::Errno;
 use fiord_sys::map::{MapAdvice, Mapping, Protection, Sharing, page_bytes};
+use fiord_sys::width::to_usize;
 
 use crate::contract::{Arena, ArenaAccess, Engine, Outcome, Slot, SyncEngine};
 use crate::definition::{EngineDefinition, JobOutline, Setup, Visitor};

@@ -13,10 +13,10 @@ use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Geometry,
     Need, NoGeometry, Op, Tested,
 };
-use fiord_sys::width::to_usize;
 use fiord_sys::errno::Errno;
 use fiord_sys::mtd::{self, Flash};
 use fiord_sys::transfer;
+use fiord_sys::width::to_usize;
 
 use crate::boxed::BoxedSync;
 use crate::contract::{Arena, ArenaAccess, Engine, Outcome, Slot, SyncEngine};

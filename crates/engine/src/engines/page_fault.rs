@@ -7,9 +7,9 @@ use std::io;
 use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineTests, Example, FileIndex, FileUse, Op, Queueing, Tested,
 };
-use fiord_sys::width::to_usize;
 use fiord_sys::errno::{Errno, Explained};
 use fiord_sys::map::{Mapping, Sharing};
+use fiord_sys::width::to_usize;
 
 use crate::boxed::BoxedSync;
 use crate::contract::{Arena, ArenaAccess, Engine, NamedTarget, Outcome, Slot, SyncEngine};

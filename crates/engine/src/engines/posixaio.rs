@@ -8,9 +8,9 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Example, Op, Queueing};
-use fiord_sys::width::{to_u32, to_usize};
 use fiord_sys::errno::Errno;
 use fiord_sys::posix_aio::{self, Command, Request, Transfer};
+use fiord_sys::width::{to_u32, to_usize};
 
 use crate::attached_files::AttachedFiles;
 use crate::boxed::BoxedQueued;

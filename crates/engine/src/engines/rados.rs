@@ -7,11 +7,11 @@ use std::io;
 
 use fiord_options::job::JobOptions;
 use fiord_plan::{Action, EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, Op, Queueing};
-use fiord_sys::width::to_usize;
 use fiord_sys::errno::Errno;
 use fiord_sys::library::patience::wait_for;
 use fiord_sys::library::rados::{self, ObjectCommand, Pool};
 use fiord_sys::library::{HandOver, Part};
+use fiord_sys::width::to_usize;
 
 use crate::boxed::BoxedQueued;
 use crate::ceph::{CLUSTER, ClusterSettings, TESTED, name, shown};

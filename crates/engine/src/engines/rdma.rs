@@ -13,12 +13,12 @@ use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse,
     MissingSetting, Need, Op, Queueing, RateUnit, Tested,
 };
-use fiord_sys::width::to_usize;
 use fiord_sys::errno::Errno;
 use fiord_sys::library::queue_pair::{RemotePart, Request, RequestResult};
 use fiord_sys::library::rdma::is_available;
 use fiord_sys::library::{HandOver, LibraryError};
 use fiord_sys::signal;
+use fiord_sys::width::to_usize;
 
 use crate::boxed::BoxedQueued;
 use crate::contract::{NamedTarget, Outcome};

@@ -15,11 +15,11 @@ use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Geometry,
     Need, NoGeometry, Op, Queueing, Tested,
 };
-use fiord_sys::width::{low_u32, to_u32};
 use fiord_sys::errno::{Errno, error_text};
 use fiord_sys::file::OpenHow;
 use fiord_sys::sg::{self, FLAG_POLLED, SENSE_BYTES, ScsiDisk, SgData, SgRequest};
 use fiord_sys::stat::{self, InodeKind};
+use fiord_sys::width::{low_u32, to_u32};
 
 use crate::boxed::BoxedQueued;
 use crate::contract::{Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, Wait};
