@@ -225,9 +225,10 @@ pub(crate) fn copies_have_one_engine(section: &ResolvedSection<'_>) -> Option<Pr
     let is_of_gpus = section.engine()?.is_of_gpus;
     let is_refused = is_of_gpus || options.queue.io_submit_mode == IoSubmitMode::Offload;
     (is_refused && options.buffers.mem.kind == MemoryKind::CudaMalloc).then(|| {
-        let (message, remedy) = match is_of_gpus {
-            true => ("the engine has memory of the GPU itself", "leave mem= out"),
-            false => ("the threads of a pool have no memory of a GPU", "leave io_submit_mode= out"),
+        let (message, remedy) = if is_of_gpus {
+            ("the engine has memory of the GPU itself", "leave mem= out")
+        } else {
+            ("the threads of a pool have no memory of a GPU", "leave io_submit_mode= out")
         };
         section.error(ProblemKind::Conflict, job::Buffers::mem, message.to_string(), remedy)
     })
