@@ -61,6 +61,8 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
         &[
             ("mmdebstrap", "/usr/bin/mmdebstrap"),
             ("buildah", "/usr/bin/buildah"),
+            ("podman", "/usr/bin/podman"),
+            ("runc", "/usr/sbin/runc"),
             ("apt-utils", "/usr/bin/apt-ftparchive"),
             ("createrepo-c", "/usr/bin/createrepo_c"),
             ("dnf", "/usr/bin/dnf"),

@@ -155,6 +155,17 @@ fn a_job_file_can_be_swept() {
 }
 
 #[test]
+fn runs_have_the_options_of_global_sections() {
+    let dir = Dir::new();
+    dir.write("job.fio", "[global]\nioengine=null\nrw=randread\nsize=8m\n[a]\ndirect=1\n");
+    let document = dir.run("sweep job.fio --over iodepth=1,2 --repeat=1 --json").assert_success().json();
+    let workloads: Vec<String> = (document["runs"].as_array().unwrap().iter())
+        .map(|run| ["ioengine", "rw", "iodepth", "direct"].map(|key| run[key].as_str().unwrap()).join(" "))
+        .collect();
+    assert_eq!(workloads, ["null randread 1 1", "null randread 2 1"]);
+}
+
+#[test]
 fn files_that_appear_between_two_runs_are_not_written() {
     let dir = Dir::new();
     // Directories that the first run creates exist for the second.

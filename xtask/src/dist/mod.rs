@@ -151,19 +151,22 @@ fn make(
 }
 
 /// The stage of CI: the packages from a repository, by apt and by rpm in roots of their own, where `fiord quick` runs, one made
-/// by makepkg likewise, and the binary in an empty root.
+/// by makepkg likewise, the binary in an empty root, and the image in podman.
 pub fn stage(share: Share) -> StageResult {
     let processor = &processor::ALL[0];
-    let packages = ["archive", "deb", "rpm"].map(artefact::named);
+    let packages = ["archive", "deb", "rpm", "image"].map(artefact::named);
     if let Err(why) = clean_root::is_possible()
         .and_then(|()| packages.iter().try_for_each(|package| package.is_possible()))
         .and_then(|()| repositories::is_possible())
+        .and_then(|()| image::is_possible())
         .and_then(|()| recipes::is_possible())
         .and_then(|()| binary::is_possible(processor))
     {
         return StageResult::Skipped(why);
     }
-    let installed = make(processor, &packages, true, false).and_then(|_| {
+    let installed = make(processor, &packages, true, false).and_then(|made| {
+        let made_image = made.iter().find(|made| made.name == "image").expect("the image is among the packages");
+        image::check(&made_image.path)?;
         let directory = place::directory()?;
         repositories::write(&directory)?;
         signature::check(&directory, &repo::target_dir().join("signed"))?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use fiord_host::Machine;
 use fiord_lab::Step;
-use fiord_options::{Origin, Place, Problem, Section};
+use fiord_options::{Origin, Place, Problem, Section, Setting};
 use fiord_plan::facts::RunSettings;
 use fiord_plan::job::Memory;
 use fiord_plan::{Job, Plan, Refusal};
@@ -24,6 +24,8 @@ pub(super) struct StepPlan {
     pub plan: Arc<Plan>,
     /// Warnings, which do not stop it.
     pub warnings: Vec<Problem>,
+    /// Settings of `[global]` sections, which the report echoes.
+    pub global_options: Vec<(String, String)>,
 }
 
 impl StepPlan {
@@ -45,7 +47,7 @@ impl StepPlan {
                 is_refused: true,
             })?;
         }
-        Ok(StepPlan { plan: Arc::new(plan), warnings })
+        Ok(StepPlan { plan: Arc::new(plan), warnings, global_options: global_options(&step.sections) })
     }
 
     /// Every path that the run may read, write, create or remove.
@@ -57,6 +59,11 @@ impl StepPlan {
             .cloned()
             .collect()
     }
+}
+
+/// What the last section inherits: each begins with what those before it inherit.
+fn global_options(sections: &[Section]) -> Vec<(String, String)> {
+    sections.last().into_iter().flat_map(|section| section.global.iter()).map(Setting::echoed).collect()
 }
 
 /// What errors call a step.

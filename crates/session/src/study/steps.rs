@@ -132,7 +132,8 @@ impl Steps<'_> {
                 Some(gate) => Some(&mut **gate),
                 None => None,
             };
-            let of_step = Run { trust, keeps, stop: stop.clone(), gate, ..Run::of(&run.plan, warnings) };
+            let (global_options, stop) = (run.global_options.clone(), stop.clone());
+            let of_step = Run { global_options, trust, keeps, stop, gate, ..Run::of(&run.plan, warnings) };
             let outcome = drive(of_step, self.presenter);
             match outcome.ending {
                 Ending::Signal(signal) => {
