@@ -67,6 +67,7 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
             ("createrepo-c", "/usr/bin/createrepo_c"),
             ("dnf", "/usr/bin/dnf"),
             ("rpm", "/usr/bin/rpm"),
+            ("rpm", "/usr/bin/rpmbuild"),
             ("makepkg", "/usr/bin/makepkg"),
             ("libarchive-tools", "/usr/bin/bsdtar"),
             ("fakeroot", "/usr/bin/fakeroot"),
@@ -120,11 +121,7 @@ const ENVIRONMENTS: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Subcommands of cargo, by the stage that needs them. No registry that is reached here has them built.
-const CARGO_SUBCOMMANDS: &[(&str, &str, &str)] = &[
-    ("mutants", "mutants", "cargo-mutants@27.1.0"),
-    ("dist", "deb", "cargo-deb@3.8.0"),
-    ("dist", "generate-rpm", "cargo-generate-rpm@0.21.1"),
-];
+const CARGO_SUBCOMMANDS: &[(&str, &str, &str)] = &[("mutants", "mutants", "cargo-mutants@27.1.0")];
 
 /// Installs what these stages need: packages (as root, or through sudo), virtual environments, compilers. Each is named
 /// before.
@@ -220,9 +217,11 @@ mod tests {
         "apt-get",
         "cp",
         "dpkg",
+        "dpkg-deb",
         "git",
         "gzip",
         "id",
+        "install",
         "kill",
         "losetup",
         "mount",

@@ -10,11 +10,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::binary::PROFILE;
-use super::place::{VERSION, directory, pack, quietly};
+use super::place::{directory, pack};
 use super::tree::{Tree, said};
-use super::{glibc, image};
-use crate::{repo, wheel};
+use super::{glibc, image, system_package};
+use crate::wheel;
 
 /// Something to make.
 pub struct Artefact {
@@ -35,15 +34,15 @@ pub static ALL: [Artefact; 6] = [
     },
     Artefact {
         name: "deb",
-        probe: &["cargo", "deb", "--version"],
-        install: "cargo install cargo-deb",
-        make: deb,
+        probe: &["dpkg-deb", "--version"],
+        install: "apt-get install dpkg",
+        make: system_package::deb,
     },
     Artefact {
         name: "rpm",
-        probe: &["cargo", "generate-rpm", "--version"],
-        install: "cargo install cargo-generate-rpm",
-        make: rpm,
+        probe: &["rpmbuild", "--version"],
+        install: "apt-get install rpm",
+        make: system_package::rpm,
     },
     Artefact {
         name: "image",
@@ -107,35 +106,4 @@ impl fmt::Display for Made {
         let mib = self.bytes as f64 / f64::from(1 << 20);
         write!(out, "{:<8} {mib:>6.2} MiB {:>7.1} s  {file}", self.name, self.took.as_secs_f64())
     }
-}
-
-fn deb(tree: &Tree) -> Result<PathBuf, String> {
-    let path = directory()?.join(format!("fiord_{VERSION}_{}.deb", tree.processor.debian));
-    let args = [
-        "deb",
-        "--quiet",
-        "-p",
-        "fiord",
-        "--no-build",
-        "--no-strip",
-        "--target",
-        tree.processor.target,
-        "--profile",
-        PROFILE,
-    ];
-    let mut command = repo::cargo(&args);
-    command.arg("--output").arg(&path);
-    quietly(command)?;
-    Ok(path)
-}
-
-fn rpm(tree: &Tree) -> Result<PathBuf, String> {
-    let path = directory()?.join(format!("fiord-{VERSION}-1.{}.rpm", tree.processor.name));
-    let args =
-        ["generate-rpm", "-p", "crates/fiord", "--target", tree.processor.target, "--profile", PROFILE];
-    let mut command = repo::cargo(&args);
-    // The binary is static, so there is nothing that it requires.
-    command.args(["--auto-req", "disabled", "--output"]).arg(&path);
-    quietly(command)?;
-    Ok(path)
 }

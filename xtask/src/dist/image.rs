@@ -57,7 +57,8 @@ pub fn check(image: &Path) -> Result<(), String> {
     let mount = format!("{}:/data", volume.display());
     let image = format!("fiord:{VERSION}");
     // crun refuses this machine's mixture of control groups, and podman's own limits are more than may be set everywhere.
-    let start = ["--runtime=runc", "run", "--rm", "--network=none", "--ulimit=nofile=1024", "--ulimit=nproc=1024"];
+    let start =
+        ["--runtime=runc", "run", "--rm", "--network=none", "--ulimit=nofile=1024", "--ulimit=nproc=1024"];
     let run = [&start[..], &["--volume", &mount, &image]].concat();
     let fiord = |words: &[&str]| with_store("podman", &[&run[..], words].concat());
     chroot::study(fiord(&PROFILE))?;

@@ -17,6 +17,7 @@ mod record;
 mod repositories;
 mod signature;
 mod sizes;
+mod system_package;
 mod tree;
 
 use std::path::{Path, PathBuf};
@@ -37,8 +38,8 @@ const HELP: &str = "cargo x dist [--for PROCESSOR] [--install] [--quick] [--reco
 Builds fiord as a static binary, and packages it in target/packages:
 
   archive   fiord-VERSION-PROCESSOR-linux.tar.gz: the static binary, manual pages, completions, licences
-  deb       a Debian package (needs cargo-deb)
-  rpm       an RPM package (needs cargo-generate-rpm)
+  deb       a Debian package (needs dpkg-deb)
+  rpm       an RPM package (needs rpmbuild)
   image     a container image in an OCI archive, made without a daemon (needs buildah)
   wheel     a Python package with the binary and the module of python/ (needs python3)
   glibc     fiord-VERSION-PROCESSOR-linux-glibc.tar.gz: as the archive, with a binary that needs glibc 2.28 or later, and opens
@@ -165,7 +166,8 @@ pub fn stage(share: Share) -> StageResult {
         return StageResult::Skipped(why);
     }
     let installed = make(processor, &packages, true, false).and_then(|made| {
-        let made_image = made.iter().find(|made| made.name == "image").expect("the image is among the packages");
+        let made_image =
+            made.iter().find(|made| made.name == "image").expect("the image is among the packages");
         image::check(&made_image.path)?;
         let directory = place::directory()?;
         repositories::write(&directory)?;

@@ -34,8 +34,9 @@ const UNPACKED: [&str; 2] = ["linux-image-cloud-arm64", "busybox-static"];
 /// The libraries of fiord's binary.
 const LIBRARIES: [&str; 4] = ["ld-linux-aarch64.so.1", "libc.so.6", "libm.so.6", "libgcc_s.so.1"];
 
-/// The machine: two processors, no network, and the console on its standard output.
-const MACHINE: &str = "-M virt -cpu max -smp 2 -m 512 -nographic -nic none -no-reboot";
+/// The machine: two processors, no network, and the console on its standard output. Pointers are signed as qemu does it fastest:
+/// the algorithm of ARM takes three quarters of the time.
+const MACHINE: &str = "-M virt -cpu max,pauth-impdef=on -smp 2 -m 512 -nographic -nic none -no-reboot";
 
 const DISK_BYTES: u64 = 16 << 20;
 
