@@ -130,6 +130,8 @@ fn vng(session: &Session, tools: &Tools, servers: &[DiskServer]) -> Command {
     vng.env("PATH", tools.path());
     vng.arg("--run").arg(&tools.image).arg("--qemu").arg(&tools.emulator.program);
     vng.args(["--disable-kvm", "--cpus", "2", "--memory", "1G", "--user", "root"]);
+    // Its driver waits 16 seconds for the management controller that only cases about it answer for.
+    vng.args(["--append", "modprobe.blacklist=ipmi_si"]);
     vng.arg(format!("--rwdir={}", session.dir.display())).arg(format!("--qemu-opts={options}"));
     vng.current_dir(repo::root());
     vng
