@@ -218,6 +218,7 @@ mod tests {
         "cp",
         "dpkg",
         "dpkg-deb",
+        "du",
         "git",
         "gzip",
         "id",

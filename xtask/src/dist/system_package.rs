@@ -34,7 +34,12 @@ pub fn deb(tree: &Tree) -> Result<PathBuf, String> {
     let path = directory()?.join(format!("fiord_{VERSION}_{architecture}.deb"));
     let root = gather(tree, &DEBIAN)?;
     write(&root.join(DEBIAN.licences).join("copyright"), COPYRIGHT)?;
+    let mut size = Command::new("du");
+    size.args(["--summarize", "--apparent-size", "--block-size=1K"]).arg(&root);
+    let size = repo::output_of(size)?;
+    let kibibytes = size.split_whitespace().next().unwrap_or_default();
     let control = filled("packaging/control")?.replace("@ARCHITECTURE@", architecture);
+    let control = control.replace("@KIBIBYTES@", kibibytes);
     write(&root.join("DEBIAN/control"), &control)?;
     let mut build = Command::new("dpkg-deb");
     build.args(["--root-owner-group", "--build"]).args([&root, &path]);
