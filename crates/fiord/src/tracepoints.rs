@@ -4,7 +4,7 @@
 
 use std::io;
 
-use fiord_profile::tracepoints::{BlockEvent, EventFormats, Page, Step};
+use fiord_profile::tracepoints::{EventFormats, EventQueues, Page, Step};
 use fiord_report::path::shown;
 use fiord_sys::errno::error_text;
 use fiord_sys::process;
@@ -19,13 +19,14 @@ pub(crate) struct Recorder {
     pages: TracePages,
     instance: TraceInstance,
     formats: EventFormats,
+    /// Events that were taken.
+    pub(crate) taken: EventQueues,
 }
 
-/// Events that were taken.
+/// How many events were taken.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
-    /// Those of each processor in the order of time.
-    pub(crate) events: Vec<BlockEvent>,
+    pub(crate) events: u64,
     /// How many were overwritten before they could be taken.
     pub(crate) lost: u64,
     /// If any were: from when on, in nanoseconds of the trace's clock, all processors have theirs.
@@ -58,7 +59,7 @@ impl Recorder {
             }
             let pages = instance.pages()?;
             instance.start()?;
-            Ok(Recorder { pages, instance, formats })
+            Ok(Recorder { pages, instance, formats, taken: EventQueues::default() })
         };
         start().map_err(|error| lacking(&error))
     }
@@ -70,14 +71,14 @@ impl Recorder {
     pub(crate) fn take(&mut self) -> Result<Taken, String> {
         let mut taken = Taken::default();
         let mut processor_before = None;
-        let read = self.pages.take(|processor, bytes| {
+        let Recorder { pages, formats, taken: queues, .. } = self;
+        let read = pages.take(|processor, bytes| {
             let page = Page(bytes);
-            let before = taken.events.len();
-            taken.events.extend(page.records().filter_map(|(at, record)| self.formats.event(at, record)));
+            let (events, first_ns) = queues.add_page(processor, page, formats);
+            taken.events += events;
             taken.lost += page.lost();
-            let first = taken.events.get(before).map(|event| event.at_ns);
             if processor_before.replace(processor) != Some(processor) || page.lost() > 0 {
-                taken.since_ns = taken.since_ns.max(first);
+                taken.since_ns = taken.since_ns.max(first_ns);
             }
         });
         read.map_err(|error| format!("requests cannot be read from the kernel: {}", error_text(&error)))?;

@@ -31,7 +31,8 @@ impl RequestTracer {
         let threads = workers.iter().filter(|worker| !worker.unstarted).count() as u64;
         match self.recorder.finish() {
             Ok(taken) => {
-                let times = RequestTimes::of(taken.events, taken.since_ns, threads, run_ns);
+                let events = std::iter::from_fn(|| self.recorder.taken.next(u64::MAX)).collect();
+                let times = RequestTimes::of(events, taken.since_ns, threads, run_ns);
                 observation.requests = Some(times.unwrap_or_default());
             }
             Err(why) => observation.lacking.push(why),

@@ -28,8 +28,11 @@ use self::requests::{Counted, RequestCounter};
 pub(crate) use self::view::{View, sentences, tables};
 use crate::tracepoints::kernel_number;
 
-/// How often the kernel's buffers are emptied: a processor's holds fifty thousand events.
+/// How often the kernel's buffers are emptied.
 const EVERY: Duration = Duration::from_millis(100);
+/// How often they are at most, and how many events are waited for then: the buffer of a processor holds fifty thousand.
+const EVERY_MIN: Duration = Duration::from_millis(5);
+const EVENTS_WAITED_FOR: u64 = 10_000;
 
 /// How to watch.
 pub(crate) struct Settings {
@@ -39,6 +42,10 @@ pub(crate) struct Settings {
     pub(crate) chosen: Option<Chosen>,
     /// How often a second a probe reads each device.
     pub(crate) probe_per_s: Option<u32>,
+}
+
+fn ns(time: Duration) -> u64 {
+    u64::capped(time.as_nanos())
 }
 
 /// Devices that are being watched.
@@ -53,6 +60,8 @@ pub(crate) struct Watch<'w> {
     began_ns: u64,
     began_cpu_ns: u64,
     now_ns: u64,
+    /// How long to wait until the kernel's buffers are emptied again.
+    pause_ns: u64,
 }
 
 /// Watches these devices as long as it is to last, until a signal asks to stop, or `look` returns false, which is called ten
@@ -63,14 +72,9 @@ pub(crate) fn observe(
     mut look: impl FnMut(&Watch<'_>) -> bool,
 ) -> Observation {
     let mut watch = Watch::start(devices, settings);
-    let end_ns = watch.began_ns.saturating_add(u64::capped(settings.time.as_nanos()));
+    let end_ns = watch.began_ns.saturating_add(ns(settings.time));
     while watch.now_ns < end_ns && signal::stop_requested().is_none() && look(&watch) {
-        clock::sleep_until_ns(end_ns.min(watch.now_ns + u64::capped(EVERY.as_nanos())));
-        watch.now_ns = clock::monotonic_ns();
-        let threads = watch.probe_threads();
-        if let Some(counter) = &mut watch.counter {
-            counter.read(threads);
-        }
+        watch.read_until(end_ns.min(watch.now_ns + ns(EVERY)));
     }
     watch.stop();
     watch.so_far()
@@ -90,7 +94,23 @@ impl<'w> Watch<'w> {
         }
         let probes = start_probes(opened, &mut lacking);
         let now_ns = clock::monotonic_ns();
-        Watch { devices, chosen, before, counter, probes, lacking, began_ns: now_ns, began_cpu_ns, now_ns }
+        let (began_ns, pause_ns) = (now_ns, ns(EVERY));
+        Watch { devices, chosen, before, counter, probes, lacking, began_ns, began_cpu_ns, now_ns, pause_ns }
+    }
+
+    /// Counts what is recorded until then: more often, the more it is.
+    fn read_until(&mut self, end_ns: u64) {
+        while self.now_ns < end_ns {
+            let before_ns = self.now_ns;
+            clock::sleep_until_ns(end_ns.min(before_ns + self.pause_ns));
+            self.now_ns = clock::monotonic_ns();
+            let threads = self.probe_threads();
+            if let Some(counter) = &mut self.counter {
+                let events = counter.read(threads).max(1);
+                let pause_ns = (self.now_ns - before_ns).saturating_mul(EVENTS_WAITED_FOR) / events;
+                self.pause_ns = pause_ns.clamp(ns(EVERY_MIN), ns(EVERY));
+            }
+        }
     }
 
     fn probe_threads(&self) -> Vec<i32> {

@@ -2,9 +2,10 @@
 //!
 //! Invariant: events are taken in the order of time over all processors; a thread is looked at once, when it is first seen.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use fiord_profile::tracepoints::{BlockEvent, Completed, Matching, event};
+use fiord_profile::tracepoints::quick_map::QuickMap;
+use fiord_profile::tracepoints::{Completed, Matching, event};
 use fiord_sys::stat::DeviceNumber;
 use fiord_sys::{cgroup, clock, processes};
 use fiord_watch::{DeviceFigures, Issuer, OperationFigures, Party};
@@ -15,8 +16,6 @@ use crate::tracepoints::{Recorder, Taken};
 /// Counts the requests of devices.
 pub(super) struct RequestCounter {
     recorder: Recorder,
-    /// Events that were read and may not be the next: another processor's may be older.
-    waiting: Vec<BlockEvent>,
     matching: Matching,
     counted: Counted,
     issuers: Issuers,
@@ -41,7 +40,7 @@ pub(super) struct Counted {
 struct Issuers {
     chosen: Option<Chosen>,
     all: Vec<Issuer>,
-    by_thread: HashMap<(i32, [u8; 16]), usize>,
+    by_thread: QuickMap<(i32, [u8; 16]), usize>,
 }
 
 impl Issuers {
@@ -87,7 +86,6 @@ impl RequestCounter {
     pub(super) fn start(devices: &[DeviceNumber], chosen: Option<&Chosen>) -> Result<RequestCounter, String> {
         Ok(RequestCounter {
             recorder: Recorder::start(devices)?,
-            waiting: Vec::new(),
             matching: Matching::default(),
             counted: Counted { devices: Some(BTreeMap::new()), ..Counted::default() },
             issuers: Issuers { chosen: chosen.cloned(), ..Issuers::default() },
@@ -95,37 +93,33 @@ impl RequestCounter {
         })
     }
 
-    /// Counts what was recorded since the last call, by these threads of probes apart.
-    pub(super) fn read(&mut self, probes: Vec<i32>) {
+    /// Counts what was recorded since the last call, by these threads of probes apart. Returns how many events that were.
+    pub(super) fn read(&mut self, probes: Vec<i32>) -> u64 {
         self.probes = probes;
         // What is recorded from now on may be found on one processor and not on another that was read before.
         let until_ns = clock::monotonic_ns();
         let taken = self.recorder.take();
-        self.count(taken, until_ns);
+        self.count(taken, until_ns)
     }
 
-    fn count(&mut self, taken: Result<Taken, String>, until_ns: u64) {
-        match taken {
-            Ok(taken) => {
-                self.counted.lost += taken.lost;
-                self.waiting.extend(taken.events);
-            }
-            Err(why) => self.counted.lacking = Some(why),
-        }
-        event::put_in_order(&mut self.waiting);
-        let ready = self.waiting.partition_point(|event| event.at_ns <= until_ns);
+    fn count(&mut self, taken: Result<Taken, String>, until_ns: u64) -> u64 {
+        let Taken { events, lost, .. } = taken.unwrap_or_else(|why| {
+            self.counted.lacking = Some(why);
+            Taken::default()
+        });
+        self.counted.lost += lost;
         let devices = self.counted.devices.get_or_insert_default();
-        for event in self.waiting.drain(..ready) {
-            if let Some(request) = self.matching.take(&event) {
-                if self.probes.contains(&request.thread) {
-                    self.counted.probes.entry(request.device).or_default().add(&request);
-                    continue;
-                }
-                let issuer = self.issuers.place(&request);
-                let party = self.issuers.all[issuer].party;
-                devices.entry(request.device).or_default().add(&request, issuer, party);
+        // What is left may not be the next: another processor's may be older.
+        while let Some(request) = self.recorder.taken.next_completed(until_ns, &mut self.matching) {
+            if self.probes.contains(&request.thread) {
+                self.counted.probes.entry(request.device).or_default().add(&request);
+                continue;
             }
+            let issuer = self.issuers.place(&request);
+            let party = self.issuers.all[issuer].party;
+            devices.entry(request.device).or_default().add(&request, issuer, party);
         }
+        events
     }
 
     /// Stops recording.

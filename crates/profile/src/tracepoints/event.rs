@@ -6,9 +6,10 @@ use super::format::{Field, id, id_of};
 use super::ring::{half, word};
 
 /// Where a request got to, in the order of its steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// It was made for whoever runs (`block_getrq`).
+    #[default]
     Made,
     /// It was given to the driver (`block_rq_issue`).
     Issued,
@@ -69,7 +70,7 @@ impl Operation {
 }
 
 /// A request at one step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockEvent {
     /// When, in nanoseconds of the trace's clock.
     pub at_ns: u64,

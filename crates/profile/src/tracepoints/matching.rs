@@ -3,9 +3,8 @@
 //! Invariant: a request counts once, and only if its completion was seen. Memory is bounded: of requests whose end is not seen
 //! only the newest are kept.
 
-use std::collections::HashMap;
-
 use super::event::{BlockEvent, Operation, Step};
+use super::quick_map::QuickMap;
 
 /// Requests under way at most; more than any device takes.
 const UNDER_WAY_MAX: usize = 1 << 16;
@@ -58,7 +57,7 @@ impl Completed {
 /// The requests under way.
 #[derive(Clone, Debug, Default)]
 pub struct Matching {
-    under_way: HashMap<(u32, u64, Operation), UnderWay>,
+    under_way: QuickMap<(u32, u64, Operation), UnderWay>,
 }
 
 impl Matching {

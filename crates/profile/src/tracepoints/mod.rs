@@ -6,8 +6,11 @@
 pub mod event;
 pub mod format;
 pub mod matching;
+pub mod queues;
+pub mod quick_map;
 pub mod ring;
 
 pub use event::{BlockEvent, EventFormats, Operation, Step};
 pub use matching::{Completed, Matching};
+pub use queues::EventQueues;
 pub use ring::Page;
