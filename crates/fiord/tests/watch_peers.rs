@@ -85,9 +85,18 @@ tracepoint:block:block_rq_issue /args->dev == DEVICE && args->nr_sector > 0/ { @
 tracepoint:block:block_rq_complete /args->dev == DEVICE && @began[args->sector]/ {
     $ns = nsecs - @began[args->sector];
     delete(@began[args->sector]);
-    @requests = count(); @bytes = sum(args->nr_sector * 512); @total_ns = sum($ns); @ns = hist($ns);
+    @requests = count(); @bytes = sum(args->nr_sector * 512); @total_ns = sum($ns);
+    WITHIN
 }
 END { clear(@began); }";
+
+/// Up to which latencies both count, in seconds, as metrics have them.
+const BOUNDS_S: [&str; 7] = ["0.0002", "0.0005", "0.001", "0.002", "0.005", "0.01", "0.02"];
+
+/// The variable of that program that counts them.
+fn within(bound: &str) -> String {
+    format!("@within_{}", bound.replace('.', "_"))
+}
 
 /// bpftrace with that program, which has begun.
 fn biolatency(dir: &Dir, device: &LoopDevice) -> Result<Running, String> {
@@ -96,7 +105,12 @@ fn biolatency(dir: &Dir, device: &LoopDevice) -> Result<Running, String> {
     let number = device.number()?;
     let (major, minor) = number.split_once(':').ok_or("a device without a number")?;
     let number = |text: &str| text.parse::<u32>().map_err(|error| error.to_string());
+    let count = |bound: &str| {
+        let ns = bound.parse::<f64>().unwrap() * 1e9;
+        format!("{} = sum($ns <= {ns:.0});", within(bound))
+    };
     let program = BIOLATENCY.replace("DEVICE", &(number(major)? << 20 | number(minor)?).to_string());
+    let program = program.replace("WITHIN", &BOUNDS_S.map(count).join(" "));
     let out = |name: &str| fs::File::create(dir.join(name)).map_err(|error| error.to_string());
     let mut bpftrace = Command::new("unshare");
     bpftrace
@@ -134,8 +148,8 @@ fn map(text: &str, name: &str) -> Value {
 #[test]
 fn biolatency_measures_the_same_distribution() {
     let dir = Dir::new();
-    // Reads and writes that take from what the machine needs to five milliseconds.
-    let delays = [0, 1000, 300, 5000, 2500];
+    // Reads and writes that take from what the machine needs to six milliseconds, and none a bound.
+    let delays = [0, 1200, 300, 6000, 2500];
     let slow = need!(SlowDevice::answering(&dir, 16 << 20, move |asked| {
         Reply::After(Duration::from_micros(delays[asked.number as usize % delays.len()]))
     }));
@@ -171,19 +185,9 @@ fn biolatency_measures_the_same_distribution() {
     let total_ns = both("fiord_device_latency_seconds_sum", "") * 1e9;
     assert_close("time", total_ns, number("@total_ns"), &context);
 
-    // A bound of ours is within a doubling of theirs, whose beginning and end hold what is within.
-    let buckets = map(&theirs, "@ns");
-    let buckets = buckets.as_array().unwrap().iter();
-    let of_buckets = buckets.map(|bucket| ["min", "max", "count"].map(|key| bucket[key].as_f64().unwrap()));
-    let of_buckets: Vec<[f64; 3]> = of_buckets.collect();
-    let total: f64 = of_buckets.iter().map(|[.., count]| count).sum();
-    for bound in ["0.0002", "0.0005", "0.001", "0.002", "0.005", "0.01", "0.02"] {
-        let bound_ns = bound.parse::<f64>().unwrap() * 1e9;
+    for bound in BOUNDS_S {
         let ours = both("fiord_device_latency_seconds_bucket", &format!(",le=\"{bound}\""));
-        let within = |edge: usize| -> f64 {
-            of_buckets.iter().filter(|bucket| bucket[edge] <= bound_ns).map(|[.., count]| count).sum()
-        };
-        let (least, most) = (within(1) - 0.02 * total, within(0) + 0.02 * total);
-        assert!(least <= ours && ours <= most, "{bound} s: {least} to {most}, {ours}: {context}");
+        let theirs = number(&within(bound));
+        assert!((ours - theirs).abs() < 0.02 * requests, "{bound} s: {ours} and {theirs}: {context}");
     }
 }
