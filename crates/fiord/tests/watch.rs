@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -509,4 +510,45 @@ fn what_has_no_disk_is_refused_with_what_to_name() {
     assert!(ran.assert_status(1).stderr.contains("name a file, directory or device that exists"), "{ran:?}");
     let ran = dir.run("watch /proc");
     assert!(ran.assert_status(1).stderr.contains("no block device is below it: it is proc\n"), "{ran:?}");
+}
+
+/// A row of the table of costs in docs/watch.md, of a workload of `bench/watch_cost.py`.
+fn cost_row(title: &str, workload: &Value) -> String {
+    let spread = |key: &str, digits: usize| {
+        let [median, smallest, largest] =
+            ["median", "smallest", "largest"].map(|part| workload[key][part].as_f64().unwrap());
+        format!("{median:.digits$} ({smallest:.digits$} to {largest:.digits$})")
+    };
+    let pairs = workload["pairs"].as_array().unwrap();
+    let of_pairs = |key: &str| -> Vec<u64> {
+        pairs.iter().filter_map(|pair| pair.pointer(key).and_then(Value::as_u64)).collect()
+    };
+    let mut rates = of_pairs("/with/iops");
+    rates.sort_unstable();
+    let rate = rates[rates.len() / 2];
+    // A terminal is not told a number.
+    let lost = of_pairs("/with/watch/lost");
+    let lost = if lost.is_empty() { "-".to_string() } else { lost.iter().sum::<u64>().to_string() };
+    format!(
+        "| {title} | {rate} | {} | {} | {lost} |",
+        spread("cpu_percent", 2),
+        spread("ratio_cpu_us_per_io", 2)
+    )
+}
+
+#[test]
+fn what_watching_costs_is_what_was_measured() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+    let measured: Value = serde_json::from_str(&text("bench/runs/2026-12-01-vm-watch.json")).unwrap();
+    let page = text("docs/watch.md");
+    for (title, name) in [
+        ("10,000 a second", "10000_a_second"),
+        ("the same, on a terminal", "10000_a_second_on_a_terminal"),
+        ("one at a time", "one_at_a_time"),
+        ("32 at a time", "as_fast_as_it_goes"),
+    ] {
+        let row = cost_row(title, &measured["after"]["workloads"][name]);
+        assert!(page.contains(&row), "docs/watch.md lacks\n{row}");
+    }
 }

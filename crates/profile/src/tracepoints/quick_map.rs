@@ -32,8 +32,9 @@ impl Hasher for Mixer {
     fn write_u64(&mut self, number: u64) {
         // The golden ratio: an odd number whose bits are as irregular as any. Adding it keeps zeros from being zero.
         const RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
-        let product = u128::from(self.0.wrapping_add(RATIO) ^ number) * u128::from(RATIO);
-        self.0 = (product as u64) ^ (product >> 64) as u64;
+        let mixed = self.0.wrapping_add(RATIO) ^ number;
+        let high = (u128::from(mixed) * u128::from(RATIO)) >> 64;
+        self.0 = mixed.wrapping_mul(RATIO) ^ high as u64;
     }
 
     fn write_usize(&mut self, number: usize) {
