@@ -165,7 +165,11 @@ pub(crate) fn jobs(run: &RunView) -> Vec<(String, Vec<(&'static str, Figure)>)> 
     run.named_jobs().into_iter().map(of).collect()
 }
 
-/// The options of a report as a job file. The jobs that `numjobs` makes of a section are that section.
+/// The hosts that a section of the job file names, if it is not that of all.
+const HOSTS_NAMED_MAX: usize = 8;
+
+/// The options of a report as a job file. The jobs that `numjobs` makes of a section are that section. What all hosts ran is
+/// there once; where they differ, a line says whose a section is.
 pub(crate) fn job_file(run: &RunView) -> String {
     let report = &run.report;
     let lines = |options: &[(String, String)]| {
@@ -179,19 +183,47 @@ pub(crate) fn job_file(run: &RunView) -> String {
     if !report.global_options.is_empty() {
         text += &format!("[global]\n{}\n", lines(&report.global_options));
     }
+    let is_shown = |job: &JobFigures| !job.options.is_empty() || !report.global_options.is_empty();
+    let hosts = || report.jobs.chunk_by(|one, other| one.host == other.host);
+    // In the place of each section: what it is, and whose.
+    let mut places: Vec<Vec<(String, Vec<&str>)>> = Vec::new();
+    for jobs in hosts() {
+        let sections = sections(jobs, &report.global_options).into_iter().filter(|job| is_shown(job));
+        for (at, job) in sections.enumerate() {
+            let section = format!("[{}]\n{}\n", job.name, lines(&job.options));
+            let host = job.host.as_deref().unwrap_or_default();
+            places.resize_with(places.len().max(at + 1), Vec::new);
+            match places[at].iter_mut().find(|(known, _)| *known == section) {
+                Some((_, hosts)) => hosts.push(host),
+                None => places[at].push((section, vec![host])),
+            }
+        }
+    }
+    let of_all = hosts().count();
+    for (section, hosts) in places.iter().flatten() {
+        if hosts.len() < of_all {
+            let more = hosts.len().saturating_sub(HOSTS_NAMED_MAX);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            text += &format!("# on {}{more}\n", hosts[..hosts.len().min(HOSTS_NAMED_MAX)].join(", "));
+        }
+        text += section;
+    }
+    text.trim_end().to_string()
+}
+
+/// The first job of each section.
+fn sections<'j>(mut jobs: &'j [JobFigures], globals: &[(String, String)]) -> Vec<&'j JobFigures> {
     let numjobs = |options: &[(String, String)]| {
         let (_, value) = options.iter().rev().find(|(name, _)| name == "numjobs")?;
         value.trim().parse::<usize>().ok()
     };
-    let mut jobs = report.jobs.as_slice();
+    let mut sections = Vec::new();
     while let [job, others @ ..] = jobs {
         let is_clone = |other: &&JobFigures| other.name == job.name && other.options == job.options;
         let clones = others.iter().take_while(is_clone).count();
-        let made = numjobs(&job.options).or_else(|| numjobs(&report.global_options)).unwrap_or(1);
+        let made = numjobs(&job.options).or_else(|| numjobs(globals)).unwrap_or(1);
         jobs = &others[clones.min(made.saturating_sub(1))..];
-        if !job.options.is_empty() || !report.global_options.is_empty() {
-            text += &format!("[{}]\n{}\n", job.name, lines(&job.options));
-        }
+        sections.push(job);
     }
-    text.trim_end().to_string()
+    sections
 }

@@ -205,6 +205,24 @@ fn clones_are_numbered_and_one_section_of_the_job_file() {
     }
 }
 
+/// What all hosts ran is one section, and what they ran otherwise says whose it is.
+#[test]
+fn the_job_file_of_hosts_has_what_they_share_once() {
+    let mut view = run("run 1", &["a", "b", "a", "b", "a", "b"], 20);
+    for (at, job) in view.report.jobs.iter_mut().enumerate() {
+        job.host = Some(format!("db{}", at / 2 + 1));
+        job.options = vec![("rw".to_string(), "read".to_string())];
+    }
+    let count = |page: &str, text: &str| page.matches(text).count();
+    let page = render(std::slice::from_ref(&view)).unwrap();
+    assert_eq!((count(&page, "[a]\n"), count(&page, "[b]\n"), count(&page, "# on")), (1, 1, 0));
+    view.report.jobs[5].options.push(("filename".to_string(), "other".to_string()));
+    let page = render(&[view]).unwrap();
+    assert_eq!((count(&page, "[a]\n"), count(&page, "[b]\n")), (1, 2));
+    assert!(page.contains("# on db1, db2\n[b]\nrw=read\n"), "{page}");
+    assert!(page.contains("# on db3\n[b]\nrw=read\nfilename=other"), "{page}");
+}
+
 #[test]
 fn names_cannot_add_elements() {
     let page = render(&[run(HOSTILE, &[HOSTILE, "b"], 20)]).unwrap();
