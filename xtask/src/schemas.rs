@@ -220,6 +220,7 @@ fn values(key: &Key<'_>, shapes: &mut Vec<String>) -> Result<Vec<Value>, String>
             "strings" | "integers" | "numbers" => {
                 json!({ "type": "array", "items": { "type": word.trim_end_matches('s') } })
             }
+            "numbers or null" => json!({ "type": "array", "items": { "type": ["number", "null"] } }),
             "empty list" => json!({ "type": "array", "maxItems": 0 }),
             "any document" => json!({ "type": "object" }),
             "null" | "absent" | IF_COMPLETE => continue,

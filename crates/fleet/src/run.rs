@@ -47,6 +47,11 @@ impl Fate {
         }
     }
 
+    /// Whether it is in no sum, whatever it had measured.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Fate::Missing { .. } | Fate::Lost { .. })
+    }
+
     /// Why it is so, for people; `None` if nothing is wrong.
     pub fn cause(&self) -> Option<&str> {
         match self {
@@ -179,8 +184,7 @@ pub struct HostRun {
 impl HostRun {
     /// Whether it is in the sums: its report is there, and is whole or, as all were told to stop, until then.
     pub fn is_counted(&self) -> bool {
-        let is_whole = matches!(self.fate, Fate::Complete | Fate::Failed { .. } | Fate::Stopped);
-        is_whole && self.report.is_some()
+        !self.fate.is_gone() && self.report.is_some()
     }
 
     /// Its reports of all rounds, in their order.

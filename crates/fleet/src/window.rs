@@ -7,6 +7,9 @@ use fiord_report::RunReport;
 
 use crate::run::HostRun;
 
+/// How often hosts that do not run for long are sampled, in nanoseconds.
+pub(crate) const SAMPLE_NS: u64 = 1_000_000_000;
+
 /// What was done in a time, in I/Os and bytes: reads, writes, trims.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Done {
@@ -72,6 +75,34 @@ impl Series {
 
     fn length_ns(&self) -> i64 {
         self.samples.last().map_or(0, |(end_ns, _)| i64::try_from(*end_ns).unwrap_or(i64::MAX))
+    }
+
+    /// Stretches without figures, on the controller's clock: what was done in one is known as a sum, and not when. The host, or
+    /// its agent, was frozen.
+    pub fn gaps(&self) -> Vec<(i64, i64)> {
+        if !self.is_sampled {
+            return vec![(self.start_ns, self.end_ns())];
+        }
+        let mut begin_ns = 0;
+        let samples =
+            self.samples.iter().map(|(end_ns, _)| (std::mem::replace(&mut begin_ns, *end_ns), *end_ns));
+        let samples: Vec<(u64, u64)> = samples.collect();
+        let mut lengths: Vec<u64> =
+            samples.iter().map(|(begin_ns, end_ns)| end_ns.saturating_sub(*begin_ns)).collect();
+        lengths.sort_unstable();
+        // However long one is: a run has a sample a second, or more than 512 of them.
+        let longest_ns = SAMPLE_NS.max(begin_ns / 512);
+        let usual_ns =
+            lengths.get(lengths.len() / 2).map_or(longest_ns, |usual_ns| longest_ns.min(*usual_ns));
+        let is_gap =
+            |(begin_ns, end_ns): &(u64, u64)| end_ns.saturating_sub(*begin_ns) > 2 * usual_ns.max(SAMPLE_NS);
+        let here = |ns: u64| self.start_ns.saturating_add(i64::try_from(ns).unwrap_or(i64::MAX));
+        samples.into_iter().filter(is_gap).map(|(begin_ns, end_ns)| (here(begin_ns), here(end_ns))).collect()
+    }
+
+    /// Whether it is known what was done until this time.
+    fn is_known_at(&self, at_ns: i64) -> bool {
+        !self.gaps().iter().any(|(from_ns, to_ns)| (from_ns + 1..*to_ns).contains(&at_ns))
     }
 
     /// What was done between two times of the controller's clock.
@@ -146,7 +177,8 @@ pub struct CommonWindow {
     pub whole_ns: u64,
     /// What all hosts did in the window.
     pub done: Done,
-    /// Whether every host's part is from samples over time; else some are the share of a run that was taken for even.
+    /// Whether every host's part is from samples over time; else some are the share of a run, or of a stretch without samples at
+    /// an edge of the window, that was taken for even.
     pub is_sampled: bool,
     /// Hosts in it.
     pub hosts: usize,
@@ -182,7 +214,7 @@ impl CommonWindow {
             done: between(from_ns, to_ns),
             first_done: finish(to_ns),
             last_done: finish(last_ns),
-            is_sampled: all.iter().all(|series| series.is_sampled),
+            is_sampled: all.iter().all(|one| one.is_known_at(from_ns) && one.is_known_at(to_ns)),
             hosts: all.len(),
         })
     }
@@ -260,6 +292,24 @@ mod tests {
     fn a_sample_at_the_edge_counts_by_its_share() {
         let done = series(0, 1000, &[1000, 2000]).between(500 * MS, 1250 * MS);
         assert_eq!(done.ios[0], 500.0 + 500.0);
+    }
+
+    #[test]
+    fn a_frozen_host_has_a_gap_which_leaves_the_edge_of_the_window_open() {
+        let frozen = |ends_s: &[u64]| {
+            let samples = ends_s.iter().map(|end_s| (end_s * 1000 * MS as u64, Done::default()));
+            Series { start_ns: 500 * MS, samples: samples.collect(), is_sampled: true }
+        };
+        let gap = |from_s: i64, to_s: i64| (500 * MS + from_s * 1000 * MS, 500 * MS + to_s * 1000 * MS);
+        assert_eq!(frozen(&[1, 2, 3, 5]).gaps(), [], "late, and no more");
+        assert_eq!(frozen(&[1, 2, 12, 13]).gaps(), [gap(2, 12)]);
+        assert_eq!(frozen(&[9]).gaps(), [gap(0, 9)], "nothing says that its samples are so long");
+        let long: Vec<u64> = (1..=900).map(|at| at * 4).collect();
+        assert_eq!(frozen(&long).gaps(), []);
+        let is_sampled =
+            |other: Series| CommonWindow::of(&[other, frozen(&[1, 2, 12, 13])]).unwrap().is_sampled;
+        assert!(is_sampled(series(0, 1000, &[1; 14])));
+        assert!(!is_sampled(series(0, 1000, &[1; 9])), "the other ends while it is frozen");
     }
 
     proptest! {

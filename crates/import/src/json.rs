@@ -159,7 +159,7 @@ fn hosts_over_time(fields: &Fields<'_>) -> Result<Vec<HostOverTime>, WrongType> 
     let window_s = fields.float("window_ns")?.unwrap_or(0.0) / 1e9;
     let of = |fields: Fields<'_>| {
         let host = fields.text("host")?.unwrap_or_default();
-        Ok(HostOverTime { host, window_s, iops: fields.floats("iops")? })
+        Ok(HostOverTime { host, window_s, iops: fields.known_floats("iops")? })
     };
     fields.list("hosts")?.unwrap_or_default().into_iter().map(of).collect()
 }

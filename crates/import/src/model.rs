@@ -107,8 +107,8 @@ pub struct HostOverTime {
     pub host: String,
     /// The length of a window, in seconds.
     pub window_s: f64,
-    /// I/Os per second in each.
-    pub iops: Vec<f64>,
+    /// I/Os per second in each; `None` where it is not known what it did.
+    pub iops: Vec<Option<f64>>,
 }
 
 /// One figure of one job in one direction in repeated runs.

@@ -27,14 +27,27 @@ pub fn families(report: &RunReport) -> Vec<Family> {
     ])
 }
 
-/// All metrics of hosts, each with a label for its host, and of all their jobs as one (`all`), without that label.
-pub fn of_hosts<'r>(
-    hosts: impl IntoIterator<Item = (&'r str, &'r RunReport)>,
-    all: Option<&JobReport>,
-) -> Vec<Family> {
-    let sum = RunReport { jobs: all.into_iter().cloned().collect(), ..RunReport::default() };
-    let mut merged = with_samples([of_directions(&sum), of_jobs(&sum)]);
-    for (host, report) in hosts {
+/// What is exported of a host.
+#[derive(Clone, Copy, Debug)]
+pub struct HostFigures<'r> {
+    /// Its name.
+    pub host: &'r str,
+    /// How it is with it now, in a word.
+    pub state: &'static str,
+    /// What it has measured so far; `None` if that is not known, or not any more.
+    pub report: Option<&'r RunReport>,
+}
+
+/// All metrics of hosts, each with a label for its host, and of all their jobs as one (`all`, of so many hosts). The sum has the
+/// number of its hosts as a label: without a host it is another sum, and not the same one that has fallen.
+pub fn of_hosts(hosts: &[HostFigures], all: Option<(&JobReport, usize)>) -> Vec<Family> {
+    let sum = RunReport { jobs: all.iter().map(|(job, _)| (*job).clone()).collect(), ..RunReport::default() };
+    let mut merged = with_samples([of_states(hosts), of_directions(&sum), of_jobs(&sum)]);
+    if let Some((_, count)) = all {
+        let samples = merged.iter_mut().skip(1).flat_map(|family| &mut family.samples);
+        samples.for_each(|sample| sample.labels.insert(0, ("hosts", count.to_string())));
+    }
+    for (host, report) in hosts.iter().filter_map(|one| Some((one.host, one.report?))) {
         for mut family in families(report) {
             family.samples.iter_mut().for_each(|sample| sample.labels.insert(0, ("host", host.to_string())));
             match merged.iter_mut().find(|known| known.name == family.name) {
@@ -44,6 +57,14 @@ pub fn of_hosts<'r>(
         }
     }
     merged
+}
+
+fn of_states(hosts: &[HostFigures]) -> Vec<Family> {
+    let state = |one: &HostFigures| {
+        sample(vec![("host", one.host.to_string()), ("state", one.state.to_string())], 1.0)
+    };
+    let help = "How it is with a host; the value is always 1. One that was lost has no other figures.";
+    vec![gauge("fiord_host_state", help, hosts.iter().map(state).collect())]
 }
 
 /// All metrics of devices that are watched. Families without a sample are left out.
@@ -336,7 +357,9 @@ mod tests {
             RunReport { jobs: vec![job], ..RunReport::default() }
         };
         let (one, other, all) = (report(3), report(4), report(7));
-        let families = of_hosts([("a", &one), ("b", &other)], all.jobs.first());
+        let of = |host, state, report| HostFigures { host, state, report };
+        let hosts = [of("a", "running", Some(&one)), of("b", "running", Some(&other)), of("c", "lost", None)];
+        let families = of_hosts(&hosts, Some((&all.jobs[0], 2)));
         let ios = families.iter().find(|family| family.name == "fiord_ios_total").unwrap();
         let host = |sample: &Sample| {
             sample.labels.iter().find(|(name, _)| *name == "host").map(|(_, host)| host.clone())
@@ -344,6 +367,14 @@ mod tests {
         let told: Vec<_> = ios.samples.iter().map(|sample| (host(sample), sample.value.clone())).collect();
         let of = |host: Option<&str>, ios| (host.map(str::to_string), super::Value::Number(ios));
         assert_eq!(told, [of(None, 7.0), of(Some("a"), 3.0), of(Some("b"), 4.0)]);
+        assert_eq!(ios.samples[0].labels[0], ("hosts", "2".to_string()));
+        let of_lost: Vec<_> = families
+            .iter()
+            .flat_map(|family| &family.samples)
+            .filter(|sample| host(sample).as_deref() == Some("c"))
+            .map(|sample| sample.labels[1].1.as_str())
+            .collect();
+        assert_eq!(of_lost, ["lost"], "its state alone");
         let names: BTreeSet<&str> = families.iter().map(|family| family.name).collect();
         assert_eq!(names.len(), families.len(), "a name has one family");
     }
@@ -352,8 +383,9 @@ mod tests {
     fn the_dashboard_and_its_page_show_every_family_and_no_other() {
         let empty = RunReport::default();
         let of_watch = of_requests(&Observation::default());
-        let all = [of_run(&empty), of_directions(&empty), of_jobs(&empty), of_devices(&[]), of_watch];
-        let all: Vec<Family> = all.into_iter().flatten().collect();
+        let of_empty = [of_run(&empty), of_directions(&empty), of_jobs(&empty), of_devices(&[])];
+        let all = of_empty.into_iter().chain([of_watch, of_states(&[])]);
+        let all: Vec<Family> = all.flatten().collect();
         let page = include_str!("../../../docs/metrics.md");
         for family in &all {
             assert!(

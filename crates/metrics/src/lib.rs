@@ -15,7 +15,7 @@ mod otlp;
 mod prometheus;
 mod protobuf;
 
-pub use families::{families, of_hosts, watched};
+pub use families::{HostFigures, families, of_hosts, watched};
 pub use family::{Family, Kind, Labels, LatencyHistogram, Sample, Value};
 pub use otlp::json as otlp_json;
 pub use prometheus::text as prometheus_text;

@@ -1,7 +1,7 @@
 //! The picture of hosts over time: a row for each host, a column for each part of the run.
 //!
 //! Invariant: a cell's colour is its rate relative to the highest of any host; one path per colour, so that the size of the
-//! picture is bounded.
+//! picture is bounded. What is not known is marked as such.
 
 use fiord_import::HostOverTime;
 use fiord_stats::{Capped, OrderBy};
@@ -38,9 +38,9 @@ impl<'a> HostsMap<'a> {
     /// `None` without hosts, or if none did anything.
     pub(crate) fn new(id: String, title: String, hosts: &'a [HostOverTime]) -> Option<HostsMap<'a>> {
         let mut rows: Vec<&HostOverTime> = hosts.iter().collect();
-        let sum = |host: &HostOverTime| host.iops.iter().sum::<f64>();
+        let sum = |host: &HostOverTime| host.iops.iter().flatten().sum::<f64>();
         rows.order_by(|one, other| sum(one).total_cmp(&sum(other)));
-        let most = rows.iter().flat_map(|host| &host.iops).copied().fold(0.0, f64::max);
+        let most = rows.iter().flat_map(|host| &host.iops).flatten().copied().fold(0.0, f64::max);
         let end_s = rows.iter().map(|host| host.iops.len() as f64 * host.window_s).fold(0.0, f64::max);
         let left_out = rows.len().saturating_sub(ROWS_MAX);
         rows.truncate(ROWS_MAX);
@@ -52,9 +52,16 @@ impl<'a> HostsMap<'a> {
             0 => String::new(),
             more => format!(" {more} faster hosts are left out."),
         };
+        let has_gaps = self.rows.iter().any(|host| host.iops.contains(&None));
+        let gaps = match has_gaps {
+            true => {
+                " Where a row is a line the host gave no figures: it, or fiord on it, stood still or waited for other hosts."
+            }
+            false => "",
+        };
         format!(
             "Each row is a host, the slowest at the top, each column a part of the run on one clock; the stronger the colour, the \
-             more I/Os per second, up to {}. A host without colour did none.{more}",
+             more I/Os per second, up to {}. A host without colour did none.{gaps}{more}",
             figures::count(self.most)
         )
     }
@@ -78,12 +85,21 @@ impl<'a> HostsMap<'a> {
         let x = self.x();
         let count = self.rows.len() as f64;
         let mut paths: Vec<Option<Path>> = vec![None; SHADES];
+        let mut gaps: Option<Path> = None;
         for (row, host) in self.rows.iter().enumerate() {
             let (top, bottom) =
                 (frame.row(1.0 - row as f64 / count), frame.row(1.0 - (row + 1) as f64 / count));
-            for (window, rate) in host.iops.iter().enumerate().filter(|(_, rate)| **rate > 0.0) {
+            for (window, rate) in host.iops.iter().enumerate() {
                 let at = |window: usize| frame.column(x.share(window as f64 * host.window_s));
                 let (left, right) = (at(window), at(window + 1));
+                let Some(rate) = rate else {
+                    let middle = f64::midpoint(top, bottom);
+                    gaps = Some(gaps.take().unwrap_or_default().move_to((left, middle)).horizontal_to(right));
+                    continue;
+                };
+                if *rate <= 0.0 {
+                    continue;
+                }
                 let shade = shade(rate / self.most);
                 let path = paths[shade].take().unwrap_or_default();
                 paths[shade] = Some(cell(path, (left, top + 1.0), (right - left, bottom - top - 2.0)));
@@ -94,6 +110,7 @@ impl<'a> HostsMap<'a> {
                 svg.add(Element::path(&path).class(&format!("h{shade}")));
             }
         }
+        gaps.into_iter().for_each(|gaps| svg.add(Element::path(&gaps).class("axis")));
         for (row, host) in self.rows.iter().enumerate() {
             let middle = frame.row(1.0 - (row as f64 + 0.5) / count);
             svg.add(Element::text(
@@ -121,8 +138,11 @@ impl<'a> HostsMap<'a> {
         let (x, window_s) = (self.x(), self.rows.first().map_or(0.0, |host| host.window_s));
         let row = |window: usize| {
             let (from_s, to_s) = (window as f64 * window_s, (window + 1) as f64 * window_s);
-            let rate = |host: &&HostOverTime| host.iops.get(window).copied().unwrap_or(0.0);
-            let cells = self.rows.iter().map(|host| figures::grouped(u64::capped(rate(host)))).collect();
+            let cell = |host: &&HostOverTime| match host.iops.get(window).copied().unwrap_or(Some(0.0)) {
+                Some(rate) => figures::grouped(u64::capped(rate)),
+                None => "not known".to_string(),
+            };
+            let cells = self.rows.iter().map(cell).collect();
             (figures::seconds(to_s), format!("{:.4}", x.share(f64::midpoint(from_s, to_s))), cells)
         };
         (0..self.rows.iter().map(|host| host.iops.len()).max().unwrap_or(0)).map(row).collect()
@@ -147,9 +167,9 @@ mod tests {
         let host = |name: &str, iops: &[f64]| HostOverTime {
             host: name.to_string(),
             window_s: 1.0,
-            iops: iops.to_vec(),
+            iops: iops.iter().map(|rate| (*rate >= 0.0).then_some(*rate)).collect(),
         };
-        let hosts = [host("fast", &[100.0, 100.0]), host("a-very-long-name-7", &[50.0, 0.0])];
+        let hosts = [host("fast", &[100.0, 100.0, -1.0]), host("a-very-long-name-7", &[50.0, 0.0, 0.0])];
         let map = HostsMap::new("m".to_string(), "Hosts".to_string(), &hosts).unwrap();
         assert_eq!(map.names(), ["a-very-long-name-7", "fast"]);
         let svg = map.draw(&crate::chart::BIG);
@@ -159,7 +179,9 @@ mod tests {
             part.map_or(0, |part| part.matches('M').count())
         };
         assert_eq!((cells("h3"), cells("h6")), (1, 2), "{svg}");
-        assert_eq!(map.rows()[1].2, ["0", "100"]);
+        assert_eq!(cells("axis"), 2, "the axis, and what is not known: {svg}");
+        assert!(map.description().contains("gave no figures"));
+        assert_eq!([&map.rows()[1].2, &map.rows()[2].2], [&["0", "100"], &["0", "not known"]]);
         assert!(HostsMap::new(String::new(), String::new(), &[host("idle", &[0.0])]).is_none());
     }
 }

@@ -1,9 +1,11 @@
 //! Hosts that are reached by a command.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 
 use fiord_fleet_tests::{Fleet, fates, kill, reads, report, text};
-use fiord_servers::{eventually, needs};
+use fiord_servers::{eventually, free_port, needs};
 use serde_json::Value;
 
 const JOB: &str = "--via={agent} --name=job --ioengine=null --rw=randread --size=64m";
@@ -224,7 +226,14 @@ fn an_agent_that_was_frozen_for_20_seconds_goes_on() {
     kill("-CONT", frozen);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert_eq!(fates(&report(&output).unwrap()), ["complete"; 2]);
+    let report = report(&output).unwrap();
+    assert_eq!(fates(&report), ["complete"; 2]);
+    // What it did while nobody saw it is neither nothing nor even.
+    let unknown =
+        |host: &Value| host["iops"].as_array().unwrap().iter().filter(|rate| rate.is_null()).count();
+    let hosts = report["fleet"]["over_time"]["hosts"].as_array().unwrap();
+    assert!(hosts.iter().map(unknown).max() >= Some(15), "{hosts:?}");
+    assert_eq!(report["fleet"]["window"]["sampled"], false, "the other ended meanwhile");
 }
 
 #[test]
@@ -337,7 +346,7 @@ fn metrics_have_each_host_and_the_sum() {
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
     let metrics = fleet.directory.read("run.prom");
     let ios = |labels: &str| metrics.contains(&format!("\nfiord_ios_total{{{labels},direction=\"read\"}} "));
-    assert!(ios("job_name=\"All clients\",job_number=\"1\""), "{metrics}");
+    assert!(ios("hosts=\"2\",job_name=\"All clients\",job_number=\"1\""), "{metrics}");
     for host in ["a", "b"] {
         let labels = format!("host=\"{host}\",job_name=\"job\",job_number=\"1\"");
         assert!(
@@ -348,4 +357,47 @@ fn metrics_have_each_host_and_the_sum() {
     let used = fleet.run(&format!("{JOB} --metrics=prometheus:192.0.2.1:1")).unwrap();
     assert_eq!(used.status.code(), Some(1), "nothing is run");
     assert!(text(&used.stderr).contains("--metrics") && used.stdout.is_empty(), "{}", text(&used.stderr));
+}
+
+#[test]
+fn a_host_that_is_lost_has_no_metrics_but_its_state() {
+    needs!("sh" of "dash");
+    let fleet = Fleet::new(&["a", "b"]).unwrap();
+    let port = free_port().unwrap();
+    let child = fleet.start(&format!("{LONG} --metrics=prometheus:{port}"), 2).unwrap();
+    let scraped = |wanted: &[&str]| {
+        eventually(|| {
+            let lines = scrape(port);
+            wanted.iter().all(|start| lines.contains(&format!("\n{start}")))
+        })
+    };
+    assert!(scraped(&[
+        "fiord_ios_total{host=\"a\"",
+        "fiord_ios_total{host=\"b\"",
+        "fiord_ios_total{hosts=\"2\""
+    ]));
+    kill("-KILL", fleet.agents()[0]);
+    assert!(scraped(&["fiord_host_state{host", "fiord_ios_total{hosts=\"1\""]), "{}", scrape(port));
+    let lines = scrape(port);
+    let state = |state: &str| {
+        let end = format!("\",state=\"{state}\"}} 1");
+        let line = lines.lines().find_map(|line| line.strip_suffix(&end))?;
+        line.strip_prefix("fiord_host_state{host=\"").map(str::to_string)
+    };
+    let (lost, other) = (state("lost").expect(&lines), state("running").expect(&lines));
+    assert_eq!(lines.matches(&format!("host=\"{lost}\"")).count(), 1, "{lines}");
+    assert!(lines.matches(&format!("host=\"{other}\"")).count() > 5, "{lines}");
+    kill("-INT", child.id());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert!(fleet.all_leave());
+}
+
+/// What is exported there now.
+fn scrape(port: u16) -> String {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return String::new() };
+    let mut answer = String::new();
+    let asked = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let _ = asked.and_then(|()| stream.read_to_string(&mut answer));
+    answer
 }

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use fiord_fleet::render::render;
 use fiord_fleet::report::merged;
-use fiord_fleet::{FleetReport, FleetSettings, Host, HostRun, Interval, interval};
-use fiord_metrics::of_hosts;
+use fiord_fleet::{Fate, FleetReport, FleetSettings, Host, HostRun, Interval, interval};
+use fiord_metrics::{HostFigures, of_hosts};
 use fiord_options::value::EtaWhen;
 use fiord_remote::Onlooker;
 use fiord_report::{Format, RunReport};
 use fiord_stats::{Capped, JobStats};
 use fiord_sys::{clock, signal};
 use fiord_wire::Controller;
-use fiord_wire::controller::Remote;
+use fiord_wire::controller::{Remote, SILENT_NS};
 
 use super::presenter::LiveLineOptions;
 use crate::hosts::{Progress, Standing, counted};
@@ -144,21 +144,22 @@ impl<'a> HostsPresenter<'a> {
         self.hosts.iter().zip(controller.remotes()).zip(&self.reports).map(of).collect()
     }
 
-    fn measured(&self) -> impl Iterator<Item = (&str, &RunReport)> {
-        let names = self.hosts.iter().map(|host| host.name.as_str());
-        names.zip(&self.reports).filter_map(|(name, (_, report))| Some((name, report.as_ref()?)))
-    }
-
     fn publish(&mut self, controller: &Controller) {
         if self.shows.metrics.is_none() || !is_due(&mut self.published, EXPORT_EVERY) {
             return;
         }
         self.read(controller);
-        let all = merged(self.measured().flat_map(|(_, report)| &report.jobs));
-        if all.is_none() {
-            return;
-        }
-        let families = of_hosts(self.measured(), all.as_ref());
+        let hosts = self.hosts.iter().zip(controller.remotes()).zip(&self.reports);
+        let hosts: Vec<HostFigures> = hosts
+            .map(|((host, remote), (_, report))| HostFigures {
+                host: &host.name,
+                state: state(remote, now()),
+                report: report.as_ref().filter(|_| !remote.fate().is_some_and(Fate::is_gone)),
+            })
+            .collect();
+        let all = merged(hosts.iter().filter_map(|one| one.report).flat_map(|report| &report.jobs));
+        let there = controller.remotes().iter().filter(|one| !one.fate().is_some_and(Fate::is_gone)).count();
+        let families = of_hosts(&hosts, all.as_ref().map(|all| (all, there)));
         if let Some(metrics) = &mut self.shows.metrics {
             metrics.publish(families);
         }
@@ -272,9 +273,26 @@ impl Onlooker for HostsPresenter<'_> {
 
 /// Exports the figures of the whole run; why not for each destination that did not get them.
 pub(super) fn finish_metrics(mut metrics: MetricsExporter, fleet: &FleetReport) -> Vec<String> {
-    let told = fleet.counted().filter_map(|(run, _)| Some((run.host.name.as_str(), run.report.as_ref()?)));
-    metrics.publish(of_hosts(told, fleet.all.as_ref()));
+    let hosts: Vec<HostFigures> = fleet
+        .hosts
+        .iter()
+        .map(|run| HostFigures {
+            host: &run.host.name,
+            state: run.fate.word(),
+            report: run.report.as_ref().filter(|_| run.is_counted()),
+        })
+        .collect();
+    metrics.publish(of_hosts(&hosts, fleet.all.as_ref().map(|all| (all, fleet.counted().count()))));
     metrics.finish().iter().map(|why| format!("fiord: {why}\n")).collect()
+}
+
+/// How it is with a host, in a word.
+fn state(remote: &Remote, now_ns: i64) -> &'static str {
+    match remote.fate() {
+        Some(fate) => fate.word(),
+        None if remote.silent_ns(now_ns) > SILENT_NS => "silent",
+        None => remote.doing(),
+    }
 }
 
 fn now() -> i64 {

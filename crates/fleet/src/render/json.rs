@@ -103,8 +103,8 @@ fn own(json: &mut Writer, fleet: &FleetReport) {
                     json.item(|json| {
                         json.string("host", name);
                         // Three digits or more are enough for a picture.
-                        let whole = |rate: &f64| if *rate < 100.0 { *rate } else { rate.round() };
-                        json.numbers("iops", iops.iter().map(whole));
+                        let whole = |rate: f64| if rate < 100.0 { rate } else { rate.round() };
+                        json.numbers_known("iops", iops.iter().map(|rate| rate.map(whole)));
                     });
                 }
             });

@@ -139,10 +139,18 @@ impl<'v> Fields<'v> {
 
     /// A list of numbers; empty if there is none.
     pub fn floats(&self, key: &str) -> Result<Vec<f64>, WrongType> {
+        let known = self.known_floats(key)?.into_iter();
+        known.map(|item| item.ok_or_else(|| self.wrong_member(key, "a list of numbers"))).collect()
+    }
+
+    /// The same, where `null` stands for numbers that are not known.
+    pub fn known_floats(&self, key: &str) -> Result<Vec<Option<f64>>, WrongType> {
         let Some(value) = self.get(key) else { return Ok(Vec::new()) };
         let wrong = || self.wrong_member(key, "a list of numbers");
-        let items = value.as_array().ok_or_else(wrong)?;
-        items.iter().map(|item| item.as_f64().ok_or_else(wrong)).collect()
+        let items = value.as_array().ok_or_else(wrong)?.iter();
+        let number =
+            |item: &Value| if item.is_null() { Ok(None) } else { item.as_f64().ok_or_else(wrong).map(Some) };
+        items.map(number).collect()
     }
 
     /// All members as text.

@@ -70,6 +70,19 @@ impl Writer {
         });
     }
 
+    /// The same with `null` for those that are not known.
+    pub fn numbers_known(&mut self, key: &str, values: impl IntoIterator<Item = Option<f64>>) {
+        self.list(key, |json| {
+            for value in values {
+                json.separate();
+                match value {
+                    Some(value) => json.push_number(value),
+                    None => json.push(format_args!("null")),
+                }
+            }
+        });
+    }
+
     /// `"key" : "value"`.
     pub fn string(&mut self, key: &str, value: &str) {
         self.key(key);
