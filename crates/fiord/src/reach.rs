@@ -122,6 +122,8 @@ impl Reach {
             },
             fan_out: usize::from(self.fan_out),
             program: program.bytes,
+            trigger: None,
+            states: Vec::new(),
         })
     }
 }

@@ -144,6 +144,9 @@ fn of_host(path: &Path, host: &str) -> Result<Side, CommandError> {
         }
     };
     let hosts = report.hosts.join(", ");
+    if let Some(fate) = fate_of(&report, host) {
+        return Err(format!("{place} has no figures of host {}, which {fate}", shown(host)).into());
+    }
     let report = report.of_host(host).ok_or_else(|| match hosts.as_str() {
         "" => format!("{place} has no hosts; leave out @{}", shown(host)),
         hosts => format!("{place} has no host {}; it has {hosts}", shown(host)),
@@ -238,12 +241,23 @@ pub(crate) fn named(name: &str) -> Result<Option<RunSelector>, CommandError> {
     if let Some(part) = parts.iter().find(|part| part.facts.title == host) {
         return Ok(Some(RunSelector::Id(part.id)));
     }
+    if let Some(stored) = history.load(RunSelector::Id(id))?
+        && let Some(Document::Report(report)) = recorded_document(&stored)?
+        && let Some(fate) = fate_of(&report, host)
+    {
+        return Err(format!("run {id} has no figures of host {host}, which {fate}").into());
+    }
     let names: Vec<&str> = parts.iter().map(|part| part.facts.title.as_str()).collect();
     Err(match names.as_slice() {
         [] => format!("run {id} has no hosts; leave out @{host}"),
         names => format!("run {id} has no host {host}; it has {}", names.join(", ")),
     }
     .into())
+}
+
+/// What became of a host that has no figures; `None` if it took no part.
+fn fate_of(report: &Report, host: &str) -> Option<String> {
+    report.absent_hosts.iter().find(|(name, _)| name == host).map(|(_, fate)| fate.clone())
 }
 
 /// What is recorded as a document: a run on hosts, as it was printed, and what was imported; `None` of anything else.

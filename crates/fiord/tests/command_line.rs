@@ -214,13 +214,13 @@ fn help_goes_to_standard_output_and_errors_to_standard_error() {
 #[test]
 fn a_page_is_printed_beside_an_option_that_is_not_built_in() {
     let dir = Dir::new();
-    let pending = "--trigger-remote=x";
+    let pending = "--hosts=a --idle-prof=system";
     for line in ["--help", "--version", "--cmdhelp=bs"].map(|page| format!("{pending} {page}")) {
         let ran = dir.run(&line);
         assert_ne!(ran.assert_success().stdout, "", "{line}");
     }
     let refused = dir.run(pending);
-    refused.assert_status(1).assert_prints(&["trigger-remote: known to fio, not built into fiord yet"]);
+    refused.assert_status(1).assert_prints(&["idle-prof: does not work with --hosts yet"]);
 }
 
 // divergence: `--help`, `--version`

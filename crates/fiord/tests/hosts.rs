@@ -59,7 +59,7 @@ fn what_clean_removes_is_listed_as_json() {
 #[test]
 fn what_runs_on_hosts_do_not_have_is_refused_before_a_host_is_reached() {
     let dir = Dir::new();
-    for option in ["repeat=2", "idle-prof=system", "trigger-timeout=1"] {
+    for option in ["repeat=2", "idle-prof=system"] {
         let refused = dir.run(&format!("--name=a --ioengine=null --size=1m --hosts=a,b --{option}"));
         let name = option.split('=').next().unwrap();
         refused

@@ -129,10 +129,18 @@ fn head(root: &Fields<'_>) -> Result<Report, WrongType> {
     if let Some(fields) = root.object("windows")? {
         report.windows = windows(&fields)?;
     }
-    if let Some(fleet) = root.object("fleet")?
-        && let Some(fields) = fleet.object("over_time")?
-    {
-        report.hosts_over_time = hosts_over_time(&fields)?;
+    if let Some(fleet) = root.object("fleet")? {
+        if let Some(fields) = fleet.object("over_time")? {
+            report.hosts_over_time = hosts_over_time(&fields)?;
+        }
+        for fields in fleet.list("hosts")?.unwrap_or_default() {
+            if let (Some(host), Some(fate @ ("lost" | "missing"))) =
+                (fields.text("host")?, fields.text("fate")?.as_deref())
+            {
+                let cause = fields.text("cause")?.unwrap_or_default();
+                report.absent_hosts.push((host, format!("was {fate}: {cause}")));
+            }
+        }
     }
     for fields in root.list("repeats")?.unwrap_or_default() {
         report.repeats.push(RepeatedFigures {

@@ -64,6 +64,8 @@ pub struct Report {
     pub windows: Vec<WindowFigures>,
     /// What each host did over time. Only fiord's JSON has it.
     pub hosts_over_time: Vec<HostOverTime>,
+    /// Hosts that have no figures, each with what became of it. Only fiord's JSON has them.
+    pub absent_hosts: Vec<(String, String)>,
     /// The figures of repeated runs, of which the report shows the last. Only fiord's JSON has them.
     pub repeats: Vec<RepeatedFigures>,
     /// What each source of energy measured during the run. Only fiord's JSON has it.
@@ -258,6 +260,7 @@ impl Report {
             all_hosts: None,
             windows: Vec::new(),
             hosts_over_time: Vec::new(),
+            absent_hosts: Vec::new(),
             repeats,
             energy: Vec::new(),
             ..self

@@ -1,6 +1,6 @@
 //! The trigger of a run: when its jobs are stopped with their state saved, and what is done then.
 //!
-//! Invariant: a trigger without a file and without a time is in no plan.
+//! Invariant: a trigger without a file and without a time is fired from outside.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -65,6 +65,7 @@ pub fn run(remove: bool, policy: Policy, carry_out: CarryOut<'_>) -> Result<(), 
         starts: Mutex::default(),
         started: Condvar::new(),
         stop: StopHandle::default(),
+        fire: StopHandle::default(),
         run: Mutex::default(),
         watch_ms: AtomicU64::new(0),
         policy,
@@ -98,7 +99,7 @@ fn obey(link: &Arc<Link>, commands: &Rc<Receiver<Command>>, carry_out: CarryOut<
                     return;
                 }
             }
-            Command::Plan(prepare, takes_logs) => match agent_run::plan(&prepare, takes_logs, &link.policy) {
+            Command::Plan(prepare, beside) => match agent_run::plan(&prepare, *beside, link) {
                 Ok((plan, facts)) => {
                     if let Some(logs) = plan.logs() {
                         link.on(AgentEvent::Tell(Message::Logs(Box::new(logs))));
@@ -112,6 +113,10 @@ fn obey(link: &Arc<Link>, commands: &Rc<Receiver<Command>>, carry_out: CarryOut<
                 if let Some(planned) = planned.take() {
                     link.on(agent_run::run(&planned, link));
                 }
+            }
+            Command::Trigger(command) => {
+                let said = agent_run::run_command(&command);
+                link.on(AgentEvent::Tell(Message::Commanded(said)));
             }
             Command::Leave => return,
         }

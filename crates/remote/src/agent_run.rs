@@ -2,6 +2,7 @@
 //!
 //! Invariant: planned with the facts of this machine, run by the one driver of all runs.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use fiord_host::Machine;
 use fiord_options::environment::KeywordValues;
 use fiord_options::value::Trust;
 use fiord_options::{Problem, ProblemLevel, Section, Setting, cli};
-use fiord_plan::Plan;
 use fiord_plan::facts::RunSettings;
+use fiord_plan::{Job, Plan, Trigger};
 use fiord_report::path::shown;
 use fiord_report::{Code, Finding, Subject};
 use fiord_session::Ending;
@@ -20,14 +21,16 @@ use fiord_session::run::drive::{Run, drive};
 use fiord_session::run::{environment, facts};
 use fiord_sys::clock;
 use fiord_sys::errno::error_text;
-use fiord_wire::agent::AgentEvent;
-use fiord_wire::message::{Logs, Message, Prepare, Told};
+use fiord_sys::signal;
+use fiord_wire::agent::{AgentEvent, Beside};
+use fiord_wire::message::{Logs, Message, Prepare, SavedState, Told};
+use fiord_worker::{States, TargetOpener, TriggerWatch};
 
 use crate::agent_facts;
 use crate::agent_logs::{self, SentLogs};
 use crate::agent_tells::{Stages, Teller};
 use crate::keywords::{self, HostKeywords};
-use crate::link::Link;
+use crate::link::{Link, locked};
 use crate::server::Policy;
 
 /// What can be run.
@@ -38,6 +41,7 @@ pub(crate) struct Planned {
     trust: Trust,
     keywords: KeywordValues,
     sends_logs: bool,
+    states: Option<Arc<StatesThere>>,
 }
 
 impl Planned {
@@ -48,27 +52,37 @@ impl Planned {
     }
 }
 
-/// Plans what is to be run here. `sends_logs`: the controller takes the logs.
+/// Plans what is to be run here.
 pub(crate) fn plan(
     prepare: &Prepare,
-    sends_logs: bool,
-    policy: &Policy,
+    beside: Beside,
+    link: &Arc<Link>,
 ) -> Result<(Planned, HostFacts), Vec<Told>> {
-    let mut planned = plan_freely(prepare, sends_logs, policy);
+    let policy = &link.policy;
+    if policy.no_exec
+        && let Some(command) = &beside.command
+    {
+        let command = shown(OsStr::from_bytes(command));
+        let text = format!("--trigger-remote={command}: clients of this server run no commands");
+        return Err(vec![Told { text, is_unsafe: false }]);
+    }
+    let mut planned = plan_freely(prepare, &beside, policy);
     if let Err(told) = &mut planned {
         let rules = policy.explains(told.iter().map(|one| &one.text));
         told.extend(rules.map(|text| Told { text, is_unsafe: false }));
     }
     let (planned, facts) = planned?;
-    match policy.refusal(&planned.plan) {
-        Some(text) => Err(vec![Told { text, is_unsafe: false }]),
-        None => Ok((planned, facts)),
+    if let Some(text) = policy.refusal(&planned.plan) {
+        return Err(vec![Told { text, is_unsafe: false }]);
     }
+    let known = beside.states.into_iter().map(|state| ((state.job, state.number), state.bytes)).collect();
+    let states = beside.keeps_states.then(|| Arc::new(StatesThere { link: Arc::clone(link), known }));
+    Ok((Planned { states, ..planned }, facts))
 }
 
 fn plan_freely(
     prepare: &Prepare,
-    sends_logs: bool,
+    beside: &Beside,
     policy: &Policy,
 ) -> Result<(Planned, HostFacts), Vec<Told>> {
     let told = |text: String| vec![Told { text, is_unsafe: false }];
@@ -86,7 +100,8 @@ fn plan_freely(
         readonly: prepare.is_readonly || policy.readonly,
         max_jobs: prepare.max_jobs,
         entropy: clock::realtime_ns(),
-        sends_logs,
+        sends_logs: beside.takes_logs,
+        trigger: beside.has_trigger.then(|| Trigger { file: None, after_ns: None, command: None }),
         ..RunSettings::default()
     };
     let planned = facts::plan(&sections, &waiting, &machine, &settings);
@@ -100,7 +115,56 @@ fn plan_freely(
     let facts = agent_facts::of_plan(&machine, &plan);
     let trust = if prepare.has_findings { Trust::On } else { Trust::Off };
     let (plan, keywords) = (Arc::new(plan), keywords.machine);
-    Ok((Planned { plan, warnings, global_options, trust, keywords, sends_logs }, facts))
+    let sends_logs = beside.takes_logs;
+    let planned = Planned { plan, warnings, global_options, trust, keywords, sends_logs, states: None };
+    Ok((planned, facts))
+}
+
+/// States of verification that the controller keeps.
+pub(crate) struct StatesThere {
+    link: Arc<Link>,
+    /// Those that it has, by name and number of their jobs.
+    known: BTreeMap<(Vec<u8>, u32), Vec<u8>>,
+}
+
+impl std::fmt::Debug for StatesThere {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("StatesThere").field("known", &self.known.len()).finish_non_exhaustive()
+    }
+}
+
+impl StatesThere {
+    fn key(job: &Job) -> (Vec<u8>, u32) {
+        (in_names(job.name.as_bytes()), job.number)
+    }
+}
+
+impl States for StatesThere {
+    fn save(&self, job: &Job, state: &[u8]) -> bool {
+        let (job, number) = StatesThere::key(job);
+        let is_heard = !locked(&self.link.machine).is_lost();
+        let state = SavedState { job, number, bytes: state.to_vec() };
+        self.link.on(AgentEvent::Tell(Message::State(state)));
+        is_heard
+    }
+
+    fn load(&self, job: &Job) -> Option<Vec<u8>> {
+        self.known.get(&StatesThere::key(job)).cloned()
+    }
+}
+
+/// The name of a job as it is in names of files.
+pub(crate) fn in_names(name: &[u8]) -> Vec<u8> {
+    name.iter().map(|byte| if *byte == b'/' { b'.' } else { *byte }).collect()
+}
+
+/// Runs the command of a trigger; what is to be said of it.
+pub(crate) fn run_command(command: &[u8]) -> String {
+    let command = Some(OsStr::from_bytes(command).to_os_string());
+    let mut watch = TriggerWatch::new(Some(&Trigger { file: None, after_ns: None, command }));
+    watch.fires(0, true, &TargetOpener::default());
+    let warning = watch.run_command(&signal::is_stop_urgent);
+    warning.map_or_else(String::new, |warning| format!("warning: {warning}"))
 }
 
 /// The sections of a job file of this host, which of them wait for all before, and its global options.
@@ -150,6 +214,8 @@ pub(crate) fn run(planned: &Planned, link: &Arc<Link>) -> AgentEvent {
         stop: link.stop.clone(),
         gate: Some(&mut gate),
         logs: Some(&logs),
+        trigger: link.fire.clone(),
+        states: planned.states.clone().map(|states| states as Arc<dyn States>),
         ..Run::of(&planned.plan, &planned.warnings)
     };
     let mut outcome = drive(run, &mut teller);

@@ -12,6 +12,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use fiord_fleet::{Fate, Host, HostLogs};
+use fiord_plan::Trigger;
 use fiord_stats::Capped;
 use fiord_sys::poll::{self, Until};
 use fiord_sys::{clock, process, signal};
@@ -19,11 +20,13 @@ use fiord_wire::agent::Outbox;
 use fiord_wire::controller::Remote;
 use fiord_wire::frame::Inbox;
 use fiord_wire::{Controller, ControllerAction, ControllerSettings, Message, Prepare};
+use fiord_worker::{TargetOpener, TriggerWatch};
 
 use crate::hello::hello;
 use crate::launch::{Launcher, Started};
 use crate::logs::LogFiles;
 use crate::ssh;
+use crate::states::StateFiles;
 
 /// How often time is looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -45,6 +48,10 @@ pub struct Job {
     pub fan_out: usize,
     /// The program, which is sent where it is missing.
     pub program: Vec<u8>,
+    /// What stops all jobs, and is run here then.
+    pub trigger: Option<Trigger>,
+    /// The files of the states of each host's jobs; none for a study.
+    pub states: Vec<StateFiles>,
 }
 
 /// A run on hosts that is over.
@@ -56,6 +63,12 @@ pub struct Finished {
     pub signal: Option<i32>,
     /// The logs of each host.
     pub logs: Vec<HostLogs>,
+    /// States of verification that are not saved, with the reason.
+    pub unsaved: Vec<String>,
+    /// Whether the trigger has fired.
+    pub has_fired: bool,
+    /// What went wrong with its command here.
+    pub trigger_warning: Option<String>,
 }
 
 /// Is told of a run on hosts, from the thread that carries it out.
@@ -92,7 +105,12 @@ struct Connection {
 
 /// Runs a job on its hosts.
 pub fn run(job: Job, onlooker: &mut dyn Onlooker) -> Finished {
-    let Job { hosts, settings, fan_out, program } = job;
+    let Job { hosts, mut settings, fan_out, program, trigger, mut states } = job;
+    settings.before.resize_with(hosts.len(), Vec::new);
+    for (before, files) in settings.before.iter_mut().zip(&mut states) {
+        before.extend(files.load().into_iter().map(Message::State));
+    }
+    let mut trigger = TriggerWatch::new(trigger.as_ref());
     // Without its handlers a signal ends the controller, and the agents find that out.
     let _ = signal::record_stop_requests();
     let now_ns = i64::capped(clock::monotonic_ns());
@@ -103,7 +121,9 @@ pub fn run(job: Job, onlooker: &mut dyn Onlooker) -> Finished {
     let logs = LogFiles::of(&prepared);
     let controller = Controller::new(hello(), prepared, settings, now_ns);
     let connections = places.iter().map(|_| None).collect();
-    let mut pump = Pump { controller, connections, next: 0, is_done: false, program, logs, onlooker };
+    let unsaved = Vec::new();
+    let mut pump =
+        Pump { controller, connections, next: 0, is_done: false, program, logs, states, unsaved, onlooker };
     let (mut signalled, mut ticked) = (None, None::<Instant>);
     while !pump.is_done {
         pump.connect(&places, fan_out);
@@ -126,10 +146,27 @@ pub fn run(job: Job, onlooker: &mut dyn Onlooker) -> Finished {
             actions.extend(pump.controller.tick(now()));
             pump.act(actions);
             pump.onlooker.look(&pump.controller);
+            if pump.fires(&mut trigger) {
+                let actions = pump.controller.fire(now());
+                pump.act(actions);
+            }
         }
     }
     pump.leave();
-    Finished { controller: pump.controller, signal: signalled, logs: pump.logs.finish() }
+    // A run that was given up has no states that are worth a power cut.
+    let trigger_warning = match signalled {
+        None => trigger.run_command(&signal::is_stop_urgent),
+        Some(_) => None,
+    };
+    let Pump { controller, logs, unsaved, .. } = pump;
+    Finished {
+        controller,
+        signal: signalled,
+        logs: logs.finish(),
+        unsaved,
+        has_fired: trigger.has_fired(),
+        trigger_warning,
+    }
 }
 
 fn now() -> i64 {
@@ -144,6 +181,8 @@ struct Pump<'o> {
     is_done: bool,
     program: Vec<u8>,
     logs: LogFiles,
+    states: Vec<StateFiles>,
+    unsaved: Vec<String>,
     onlooker: &'o mut dyn Onlooker,
 }
 
@@ -169,6 +208,13 @@ impl Pump<'_> {
                 }
             }
         }
+    }
+
+    /// Whether the trigger fires now: not before a host has started.
+    fn fires(&self, trigger: &mut TriggerWatch) -> bool {
+        let Some(start_ns) = self.controller.first_start_ns() else { return false };
+        let elapsed_ns = u64::try_from(now().saturating_sub(start_ns)).unwrap_or(0);
+        !self.is_done && trigger.fires(elapsed_ns, false, &TargetOpener::default())
     }
 
     /// Waits until something can be read or written, and does it.
@@ -275,6 +321,10 @@ impl Pump<'_> {
                     }
                 }
                 ControllerAction::Write(number, piece) => self.logs.write(number, piece),
+                ControllerAction::Keep(number, state) => {
+                    let saved = self.states.get(number).map_or(Ok(()), |files| files.save(&state));
+                    self.unsaved.extend(saved.err());
+                }
                 ControllerAction::Done => self.is_done = true,
             }
         }

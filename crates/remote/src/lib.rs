@@ -28,6 +28,7 @@ pub mod server;
 pub mod slurm;
 mod spool;
 mod ssh;
+pub mod states;
 
 pub use agent_study::StudyAgent;
 pub use controller::{Finished, Job, Onlooker, run};

@@ -10,7 +10,7 @@ use fiord_session::StopHandle;
 use fiord_sys::channel::Sender;
 use fiord_sys::clock;
 use fiord_wire::Sent;
-use fiord_wire::agent::{Agent, AgentAction, AgentEvent, Outbox};
+use fiord_wire::agent::{Agent, AgentAction, AgentEvent, Beside, Outbox};
 use fiord_wire::message::{LogPiece, Prepare};
 
 use crate::server::Policy;
@@ -18,9 +18,10 @@ use crate::spool;
 
 /// What the main thread is told to do.
 pub(crate) enum Command {
-    /// And whether the controller takes logs.
-    Plan(Box<Prepare>, bool),
+    Plan(Box<Prepare>, Box<Beside>),
     Run,
+    /// The command of the trigger.
+    Trigger(Vec<u8>),
     Leave,
 }
 
@@ -35,6 +36,8 @@ pub(crate) struct Link {
     pub(crate) started: Condvar,
     /// Ends the run.
     pub(crate) stop: StopHandle,
+    /// Fires its trigger.
+    pub(crate) fire: StopHandle,
     pub(crate) run: Mutex<String>,
     /// How often the controller wants a snapshot, in milliseconds; 0 is never.
     pub(crate) watch_ms: AtomicU64,
@@ -60,9 +63,9 @@ impl Link {
             AgentAction::Send(message) => {
                 self.change_outbox(|outbox| outbox.push(&message));
             }
-            AgentAction::Plan(prepare, takes_logs) => {
+            AgentAction::Plan(prepare, beside) => {
                 locked(&self.run).clone_from(&prepare.run);
-                command(Command::Plan(prepare, takes_logs));
+                command(Command::Plan(prepare, beside));
             }
             AgentAction::Credit(bytes) => self.change_outbox(|outbox| outbox.credit(bytes)),
             AgentAction::EndLog(log) => self.change_outbox(|outbox| outbox.end_logs(Some(log))),
@@ -74,6 +77,8 @@ impl Link {
                 self.started.notify_all();
             }
             AgentAction::Stop => self.stop.stop(),
+            AgentAction::Fire => self.fire.stop(),
+            AgentAction::Command(words) => command(Command::Trigger(words)),
             AgentAction::Spool(kept) => {
                 // There is nobody left who could be told.
                 let _ = spool::keep(&locked(&self.run), &kept.encode());

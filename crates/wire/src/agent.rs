@@ -8,7 +8,9 @@ use std::collections::{BTreeSet, VecDeque};
 use fiord_checksum::Checksum;
 use fiord_fleet::HostFacts;
 
-use crate::message::{End, Hello, Kept, LogPiece, Message, Prepare, Progress, TAKES_LOGS, Told};
+use crate::message::{
+    End, Hello, KEEPS_STATES, Kept, LogPiece, Message, Prepare, Progress, SavedState, TAKES_LOGS, Told,
+};
 
 /// How long the controller may be silent, in nanoseconds.
 pub const SILENCE_NS_MAX: u64 = 30_000_000_000;
@@ -37,13 +39,28 @@ pub enum AgentEvent {
     },
 }
 
+/// What holds of a run beside what is run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// The controller takes logs.
+    pub takes_logs: bool,
+    /// The controller keeps states of verification.
+    pub keeps_states: bool,
+    /// Those that it has of earlier runs.
+    pub states: Vec<SavedState>,
+    /// A trigger will stop the jobs.
+    pub has_trigger: bool,
+    /// The command that is run then.
+    pub command: Option<Vec<u8>>,
+}
+
 /// Something that the agent is to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentAction {
     /// Send this.
     Send(Message),
-    /// Plan this, and say `Planned`. Whether the controller takes logs.
-    Plan(Box<Prepare>, bool),
+    /// Plan this, and say `Planned`.
+    Plan(Box<Prepare>, Box<Beside>),
     /// So many more bytes of logs may be sent.
     Credit(u64),
     /// Nothing more of this log is sent.
@@ -58,6 +75,10 @@ pub enum AgentAction {
     Start(u32, u64),
     /// End the run as by SIGTERM, wherever it is.
     Stop,
+    /// Stop the jobs as a trigger does.
+    Fire,
+    /// Run this command of the trigger, and say `Commanded`.
+    Command(Vec<u8>),
     /// Keep this: the controller is lost.
     Spool(Kept),
     /// End the process. Nothing comes after it.
@@ -80,7 +101,8 @@ pub struct Agent {
     phase: Phase,
     heard_ns: u64,
     is_lost: bool,
-    takes_logs: bool,
+    beside: Beside,
+    has_fired: bool,
     finishes_when_lost: bool,
     /// The next stage that may be told to start; those before have started.
     stage: u32,
@@ -96,7 +118,8 @@ impl Agent {
             phase: Phase::Waiting,
             heard_ns: now_ns,
             is_lost: false,
-            takes_logs: false,
+            beside: Beside::default(),
+            has_fired: false,
             finishes_when_lost: false,
             stage: 0,
             ready: None,
@@ -137,10 +160,24 @@ impl Agent {
         }
     }
 
+    /// Whether nobody listens any more.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
     fn message(&mut self, message: Message, now_ns: u64) -> Vec<AgentAction> {
         match (message, self.phase) {
             (Message::Hello(hello), Phase::Waiting) => {
-                self.takes_logs = hello.protocol.1 >= TAKES_LOGS;
+                self.beside.takes_logs = hello.protocol.1 >= TAKES_LOGS;
+                self.beside.keeps_states = hello.protocol.1 >= KEEPS_STATES;
+                Vec::new()
+            }
+            (Message::State(state), Phase::Waiting) => {
+                self.beside.states.push(state);
+                Vec::new()
+            }
+            (Message::Trigger(command), Phase::Waiting) => {
+                (self.beside.has_trigger, self.beside.command) = (true, command);
                 Vec::new()
             }
             (Message::Ping(sent_ns), _) => {
@@ -150,7 +187,7 @@ impl Agent {
             (Message::Prepare(prepare), Phase::Waiting) => {
                 self.phase = Phase::Planning;
                 self.finishes_when_lost = prepare.finishes_when_lost;
-                vec![AgentAction::Plan(prepare, self.takes_logs)]
+                vec![AgentAction::Plan(prepare, Box::new(self.beside.clone()))]
             }
             (Message::Run(()), Phase::Planned) => {
                 self.phase = Phase::Running;
@@ -168,10 +205,15 @@ impl Agent {
             (Message::EndLog(log), Phase::Running) => vec![AgentAction::EndLog(log)],
             (Message::Watch(every_ms), _) => vec![AgentAction::Watch(every_ms)],
             (Message::Stop(()), Phase::Running) => vec![AgentAction::Stop],
+            (Message::Fire(()), phase @ (Phase::Running | Phase::Reported)) => {
+                self.has_fired = true;
+                if phase == Phase::Running { vec![AgentAction::Fire] } else { Vec::new() }
+            }
             (Message::Again(()), Phase::Reported) => self.send_report(),
             (Message::Ack(()), Phase::Reported) => {
                 self.report = None;
-                Vec::new()
+                let command = self.beside.command.take().filter(|_| self.has_fired);
+                command.map(AgentAction::Command).into_iter().collect()
             }
             (Message::Bye(()), Phase::Running) => self.lose(),
             (Message::Bye(()), _) => self.leave(),
@@ -450,13 +492,31 @@ mod tests {
     }
 
     #[test]
+    fn the_command_of_a_trigger_is_run_once_the_report_has_come() {
+        let (mut agent, _) = Agent::new(0, Hello::default());
+        let mut told = |message| agent.on(AgentEvent::Message(message), 1);
+        told(Message::Trigger(Some(b"x".to_vec())));
+        told(Message::Prepare(Box::default()));
+        agent.on(AgentEvent::Planned(Ok(Box::default())), 1);
+        let mut told = |message| agent.on(AgentEvent::Message(message), 1);
+        told(Message::Run(()));
+        assert_eq!(told(Message::Fire(())), [AgentAction::Fire]);
+        let sent = agent.on(AgentEvent::Ended { report: vec![1], status: 0, cause: None }, 2);
+        assert_eq!(sent.len(), 2);
+        let acknowledged = agent.on(AgentEvent::Message(Message::Ack(())), 3);
+        assert_eq!(acknowledged, [AgentAction::Command(b"x".to_vec())]);
+    }
+
+    #[test]
     fn logs_are_sent_to_controllers_that_take_them() {
-        for (minor, takes) in [(0, false), (TAKES_LOGS, true), (9, true)] {
+        let beside = |takes_logs, keeps_states| Beside { takes_logs, keeps_states, ..Beside::default() };
+        let all = [(0, beside(false, false)), (TAKES_LOGS, beside(true, false)), (9, beside(true, true))];
+        for (minor, beside) in all {
             let (mut agent, _) = Agent::new(0, Hello::default());
             let hello = Hello { protocol: (1, minor), ..Hello::default() };
             agent.on(AgentEvent::Message(Message::Hello(hello)), 1);
             let planned = agent.on(AgentEvent::Message(Message::Prepare(Box::default())), 2);
-            assert_eq!(planned, [AgentAction::Plan(Box::default(), takes)]);
+            assert_eq!(planned, [AgentAction::Plan(Box::default(), Box::new(beside))]);
         }
     }
 }

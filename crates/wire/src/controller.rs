@@ -3,13 +3,17 @@
 //! Invariant: each host gets exactly one fate, whatever its agent does. Nothing starts before all hosts that are to run
 //! have a plan, and no stage before all that still run are ready for it.
 
+mod remote;
+
 use std::collections::BTreeMap;
 
 use fiord_fleet::{ClockFit, Fate, HostFacts, Ping, StageStart, start};
 
 use crate::agent::{SNAPSHOT_BYTES_MAX, digest};
-use crate::message::{self, End, Hello, LogPiece, Logs, Message, Prepare, Progress, Told};
-use crate::pace::{Pace, Rates};
+use crate::message::{
+    self, End, Hello, KEEPS_STATES, LogPiece, Logs, Message, Prepare, Progress, SavedState, Told,
+};
+use crate::pace::Pace;
 
 /// Pings before a host's clock is known.
 const PINGS: usize = 8;
@@ -22,6 +26,9 @@ pub const SILENT_NS: i64 = 5_000_000_000;
 
 /// How long hosts may take to report once they were told to stop, in nanoseconds.
 const STOP_NS_MAX: i64 = 10_000_000_000;
+
+/// How long the command of a trigger may take on a host, in nanoseconds.
+const COMMAND_NS_MAX: i64 = 60_000_000_000;
 
 /// How much longer than the others a silent host may take, in nanoseconds.
 const FROZEN_NS_MAX: i64 = 60_000_000_000;
@@ -59,6 +66,10 @@ pub struct ControllerSettings {
     pub only_facts: bool,
     /// Hosts may write one target (`--shared`).
     pub may_share: bool,
+    /// What each host is told before what it is to run: states of earlier runs. Empty if there is nothing for any.
+    pub before: Vec<Vec<Message>>,
+    /// Whether hosts run a command when a trigger has stopped them.
+    pub has_command: bool,
 }
 
 /// Something that the controller is to do.
@@ -74,6 +85,8 @@ pub enum ControllerAction {
     Logs(usize, Box<Logs>),
     /// Write this piece of a log of the host of this number, and say that it was written.
     Write(usize, LogPiece),
+    /// Keep how far a job of the host of this number came.
+    Keep(usize, SavedState),
     /// All hosts have their fates. Nothing comes after it.
     Done,
 }
@@ -90,6 +103,8 @@ enum Phase {
     Planned,
     /// It runs, since this time.
     Running,
+    /// It has reported, and runs the command of the trigger.
+    Commanded(Fate),
     Over(Fate),
 }
 
@@ -148,134 +163,10 @@ pub struct Controller {
     first_start_ns: Option<i64>,
     last_end_ns: Option<i64>,
     stopped_ns: Option<i64>,
+    has_fired: bool,
     /// How often hosts send snapshots, in milliseconds; 0 is never.
     watch_ms: u64,
     is_done: bool,
-}
-
-impl Remote {
-    fn new(prepare: Prepare, now_ns: i64) -> Remote {
-        Remote {
-            prepare: Some(Box::new(prepare)),
-            phase: Phase::Connecting,
-            hello: None,
-            pings: Vec::new(),
-            clock: None,
-            stages: Vec::new(),
-            ready: None,
-            facts: None,
-            problems: Vec::new(),
-            progress: Progress::default(),
-            pace: Pace::default(),
-            snapshot: Default::default(),
-            laid_bytes: 0,
-            began_ns: None,
-            told_ns: None,
-            heard_ns: now_ns,
-            pinged_ns: now_ns,
-            report: Vec::new(),
-            has_asked_again: false,
-            logs: None,
-            credit_bytes: 0,
-            logged_ns: 0,
-        }
-    }
-
-    /// What became of it; `None` while that is open.
-    pub fn fate(&self) -> Option<&Fate> {
-        match &self.phase {
-            Phase::Over(fate) => Some(fate),
-            _ => None,
-        }
-    }
-
-    /// Its facts, once it has planned.
-    pub fn facts(&self) -> Option<&HostFacts> {
-        self.facts.as_ref()
-    }
-
-    /// Who its agent is, once it has answered.
-    pub fn hello(&self) -> Option<&Hello> {
-        self.hello.as_ref()
-    }
-
-    /// Its clock, from all pings.
-    pub fn clock(&self) -> Option<ClockFit> {
-        ClockFit::from_pings(&self.pings)
-    }
-
-    /// When its stages were to start, and did.
-    pub fn stages(&self) -> &[StageStart] {
-        &self.stages
-    }
-
-    /// Why it cannot run what it was told to.
-    pub fn problems(&self) -> &[Told] {
-        &self.problems
-    }
-
-    /// Its report, encoded; empty if none has come, or not whole.
-    pub fn report(&self) -> &[u8] {
-        match self.fate() {
-            Some(Fate::Complete | Fate::Failed { .. } | Fate::Stopped) => &self.report,
-            _ => &[],
-        }
-    }
-
-    /// What it has done so far.
-    pub fn progress(&self) -> Progress {
-        self.progress
-    }
-
-    /// What it does per second; nothing if nothing was heard of it for a while, or if it does not run.
-    pub fn rates(&self, now_ns: i64) -> Rates {
-        let is_known = self.is_running() && self.silent_ns(now_ns) <= SILENT_NS;
-        if is_known { self.pace.rates() } else { Rates::default() }
-    }
-
-    /// How long it still takes by its last progress, in nanoseconds; `None` if that is not known.
-    pub fn left_ns(&self, now_ns: i64) -> Option<i64> {
-        self.pace.left_ns(self.started_ns()?, now_ns)
-    }
-
-    /// The report of what it had measured so far, encoded, and when it came; empty before there is one.
-    pub fn snapshot(&self) -> (&[u8], i64) {
-        (&self.snapshot.0, self.snapshot.1)
-    }
-
-    /// When its first stage was released, on the controller's clock.
-    pub fn started_ns(&self) -> Option<i64> {
-        self.stages.first().and_then(|start| start.started_ns)
-    }
-
-    /// How much it has laid out so far, in bytes.
-    pub fn laid_bytes(&self) -> u64 {
-        self.laid_bytes
-    }
-
-    /// For how long nothing was heard of it, in nanoseconds.
-    pub fn silent_ns(&self, now_ns: i64) -> i64 {
-        now_ns - self.heard_ns
-    }
-
-    /// What it does, in a word.
-    pub fn doing(&self) -> &'static str {
-        match (&self.phase, self.ready) {
-            (Phase::Connecting, _) => "connecting",
-            (Phase::Clocked, _) => "comparing clocks",
-            (Phase::Planning, _) => "planning",
-            (Phase::Planned, _) => "waiting",
-            (Phase::Running, Some(_)) => "ready",
-            (Phase::Running, None) if self.stages.is_empty() => "laying out",
-            (Phase::Running, None) => "running",
-            (Phase::Over(_), _) => "over",
-        }
-    }
-
-    /// Whether it was told to run, and has not ended.
-    pub fn is_running(&self) -> bool {
-        self.phase == Phase::Running
-    }
 }
 
 impl Controller {
@@ -292,6 +183,7 @@ impl Controller {
             first_start_ns: None,
             last_end_ns: None,
             stopped_ns: None,
+            has_fired: false,
             watch_ms: 0,
             is_done: false,
         }
@@ -315,7 +207,6 @@ impl Controller {
     }
 
     /// When the first stage started, on the controller's clock.
-    #[allow(dead_code, reason = "the simulation holds the controller's view against the hosts'")]
     pub fn first_start_ns(&self) -> Option<i64> {
         self.first_start_ns
     }
@@ -377,6 +268,16 @@ impl Controller {
             }
             Message::Snapshot(report) if remote.is_running() && report.len() <= SNAPSHOT_BYTES_MAX => {
                 remote.snapshot = (report, now_ns);
+            }
+            Message::State(state) if remote.is_running() => {
+                actions.push(ControllerAction::Keep(number, state))
+            }
+            Message::Commanded(said) => {
+                if let Phase::Commanded(fate) = &remote.phase {
+                    let fate = fate.clone();
+                    actions.extend((!said.is_empty()).then_some(ControllerAction::Show(number, said)));
+                    self.close(number, fate, now_ns, &mut actions);
+                }
             }
             Message::Line(line) => actions.push(ControllerAction::Show(number, line)),
             Message::Report(report) if remote.is_running() => remote.report = report,
@@ -460,10 +361,32 @@ impl Controller {
                 match &self.remotes[number].phase {
                     Phase::Over(_) => {}
                     Phase::Running => actions.push(ControllerAction::Send(number, Message::Stop(()))),
+                    Phase::Commanded(fate) => {
+                        let fate = fate.clone();
+                        self.close(number, fate, now_ns, &mut actions);
+                    }
                     _ => {
                         let fate = Fate::Missing { cause: "stopped before it had started".to_string() };
                         self.close(number, fate, now_ns, &mut actions);
                     }
+                }
+            }
+        }
+        self.go_on(now_ns, &mut actions);
+        actions
+    }
+
+    /// The trigger fires: hosts that run stop their jobs, and no other starts.
+    pub fn fire(&mut self, now_ns: i64) -> Vec<ControllerAction> {
+        let mut actions = Vec::new();
+        self.has_fired = true;
+        for number in 0..self.remotes.len() {
+            match &self.remotes[number].phase {
+                Phase::Over(_) | Phase::Commanded(_) => {}
+                Phase::Running => actions.push(ControllerAction::Send(number, Message::Fire(()))),
+                _ => {
+                    let cause = "the trigger fired before it had started".to_string();
+                    self.close(number, Fate::Missing { cause }, now_ns, &mut actions);
                 }
             }
         }
@@ -479,6 +402,10 @@ impl Controller {
             let is_late =
                 remote.began_ns.is_some_and(|began_ns| now_ns - began_ns > self.settings.connect_ns);
             return is_late.then(|| format!("no answer within {} s", in_s(self.settings.connect_ns)));
+        }
+        if matches!(remote.phase, Phase::Commanded(_)) {
+            let is_late = self.last_end_ns.is_some_and(|end_ns| now_ns - end_ns > COMMAND_NS_MAX);
+            return is_late.then(String::new);
         }
         // A report comes after the logs.
         if let Some(stopped_ns) = self.stopped_ns
@@ -545,6 +472,13 @@ impl Controller {
         remote.clock = Some(clock);
         remote.pinged_ns = now_ns;
         remote.phase = Phase::Planning;
+        let before = self.settings.before.get_mut(number).map(std::mem::take).unwrap_or_default();
+        let knows = remote.hello.as_ref().is_some_and(|hello| hello.protocol.1 >= KEEPS_STATES);
+        if !before.is_empty() && !knows {
+            let cause = "its fiord knows no triggers of other machines: use the same fiord there".to_string();
+            return self.close(number, Fate::Missing { cause }, now_ns, actions);
+        }
+        actions.extend(before.into_iter().map(|message| ControllerAction::Send(number, message)));
         if let Some(prepare) = remote.prepare.take() {
             actions.push(ControllerAction::Send(number, Message::Prepare(prepare)));
         }
@@ -603,11 +537,19 @@ impl Controller {
         let fate = end.fate(self.stopped_ns.is_some());
         self.last_end_ns = Some(now_ns);
         actions.push(ControllerAction::Send(number, Message::Ack(())));
+        if self.has_fired && self.settings.has_command && self.stopped_ns.is_none() {
+            self.remotes[number].phase = Phase::Commanded(fate);
+            return;
+        }
         self.close(number, fate, now_ns, actions);
     }
 
     /// The fate of a host whose connection has ended.
     fn lost(&self, remote: &Remote, cause: &str) -> Fate {
+        // A command that cuts the power ends the connection.
+        if let Phase::Commanded(fate) = &remote.phase {
+            return fate.clone();
+        }
         let cause = cause.to_string();
         match (remote.phase == Phase::Running, self.first_start_ns) {
             (true, Some(start_ns)) => {

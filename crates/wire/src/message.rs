@@ -10,10 +10,24 @@ use crate::frame;
 use crate::section::Sections;
 
 /// Both ends must have the first number in common; of the second the lower one is spoken.
-pub const PROTOCOL: (u16, u16) = (2, 2);
+pub const PROTOCOL: (u16, u16) = (2, 3);
 
 /// The second number from which on a controller takes logs.
 pub const TAKES_LOGS: u16 = 1;
+
+/// The second number from which on a controller keeps states of verification and has triggers.
+pub const KEEPS_STATES: u16 = 3;
+
+/// How far the writes of a job came that are verified later.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedState {
+    /// The job's name, as it is in names of files.
+    pub job: Vec<u8>,
+    /// Its number in the run, from 0.
+    pub number: u32,
+    /// What the file of a run on one machine holds.
+    pub bytes: Vec<u8>,
+}
 
 /// What either end says first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -307,6 +321,14 @@ messages! {
     Watch(u64) = 25;
     /// Agent: the report of what was measured so far, encoded. One that is not sent yet is replaced.
     Snapshot(Vec<u8>) = 26;
+    /// Agent: how far a job's writes came. Controller, before what to run: the same of an earlier run.
+    State(SavedState) = 27;
+    /// Controller, before what to run: a trigger will stop the jobs, and this command is run then, once the report has come.
+    Trigger(Option<Vec<u8>>) = 28;
+    /// Controller: stop the jobs as a trigger does.
+    Fire(()) = 29;
+    /// Agent: the command of the trigger has ended; what is to be said of that, or nothing.
+    Commanded(String) = 30;
 }
 
 fn write<P: Serialize>(number: u8, payload: &P, out: &mut Vec<u8>) {
@@ -357,6 +379,8 @@ mod tests {
             Message::Credit(1 << 40),
             Message::Watch(1000),
             Message::Snapshot(vec![1; 70_000]),
+            Message::State(SavedState { job: b"w".to_vec(), number: 1, bytes: vec![3; 200] }),
+            Message::Trigger(Some(b"reboot".to_vec())),
             Message::Bye(()),
         ];
         let mut bytes = PREFACE.to_vec();

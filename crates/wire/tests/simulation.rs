@@ -178,8 +178,8 @@ impl World {
                 // Nobody looks.
                 AgentAction::Watch(_) => {}
                 AgentAction::EndLogs => host.outbox.end_logs(None),
-                AgentAction::Plan(_, takes_logs) => {
-                    assert!(takes_logs);
+                AgentAction::Plan(_, beside) => {
+                    assert!(beside.takes_logs && beside.keeps_states);
                     host.next = Some((now_ns + MS, Step::Planned));
                 }
                 AgentAction::Run => host.next = Some((now_ns + host.layout_ns, Step::Ready)),
@@ -191,6 +191,8 @@ impl World {
                     host.is_stopped = true;
                     host.next = Some((now_ns + MS, Step::End));
                 }
+                // It has no trigger.
+                AgentAction::Fire | AgentAction::Command(_) => {}
                 AgentAction::Spool(_) => host.spooled = true,
                 AgentAction::Leave => {
                     host.has_left = true;
@@ -244,7 +246,7 @@ impl World {
             match action {
                 ControllerAction::Send(number, message) => self.send((number, false, Some(message))),
                 ControllerAction::Close(number) => self.send((number, false, None)),
-                ControllerAction::Show(..) => {}
+                ControllerAction::Show(..) | ControllerAction::Keep(..) => {}
                 ControllerAction::Logs(_, logs) => assert_eq!(logs.list.len(), 1),
                 ControllerAction::Write(number, piece) => {
                     let host = &mut self.hosts[number];

@@ -29,6 +29,7 @@ mod run_state;
 mod self_cost;
 #[cfg(test)]
 mod source_tests;
+mod states;
 #[cfg(test)]
 #[allow(dead_code, reason = "shared with the tests in tests/")]
 #[path = "../tests/common/mod.rs"]
@@ -52,5 +53,7 @@ pub use report::{EndReason, Remark, RunResult, WorkerReport};
 pub use run::coordinator::run;
 pub use run::progress::{View, WorkerView};
 pub use run::published::{JobProgress, PublishedProgress};
+pub use run::trigger::TriggerWatch;
 pub use run::watcher::{Gate, Moment, Watcher};
 pub use self_cost::{IoCost, SelfCost, cost_per_io, self_cost};
+pub use states::States;

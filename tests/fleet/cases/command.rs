@@ -77,6 +77,14 @@ fn a_run_is_in_the_history_with_the_run_of_each_host() {
     assert!(none.contains("run 1 has no host c; it has a, b"), "{none}");
     fiord("history rm last");
     assert!(text(&fiord("show before@a").stderr).contains("names no run"));
+    let list = fleet.directory.read("hosts") + "[gone]\nagent=/nonexistent/fiord\n";
+    fleet.directory.write("hosts", &list).unwrap();
+    let ran = fiord(&format!("{JOB} --hosts={hosts} --allow-missing=1"));
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    for words in ["show last@gone", "compare last@a last@gone"] {
+        let said = text(&fiord(words).stderr);
+        assert!(said.contains("has no figures of host gone, which was missing: "), "{words}: {said}");
+    }
 }
 
 #[test]

@@ -258,6 +258,55 @@ fn a_readonly_server_writes_nothing_and_another_runs_commands_where_it_may() {
     assert_eq!(served.fleet.directory.read("ran"), "ran\n");
 }
 
+/// A job that takes seconds to write what it will verify, and what reads that back.
+const WRITES: &str = "[w]\nfilename=written\nrw=randwrite\nsize=8m\nioengine=psync\nrate_iops=400\nverify=crc32c\ndo_verify=0\n";
+const VERIFIES: &str = "[w]\nfilename=written\nrw=randwrite\nsize=8m\nioengine=psync\nverify=crc32c\nverify_only\nverify_state_load=1\n";
+
+// divergence: states of `verify` of a `--client`
+// divergence: `--trigger` and `--trigger-remote` of a `--client`
+#[test]
+fn a_trigger_stops_hosts_whose_states_come_back_before_commands_run() {
+    needs_fences!();
+    let served = Served::start("--allow-exec");
+    let directory = &served.fleet.directory;
+    directory.write("w.fio", WRITES).unwrap();
+    directory.write("v.fio", VERIFIES).unwrap();
+    let mut client = served.client("--client=SERVER w.fio --trigger-file=fire");
+    let remote = "cp 127.0.0.1-w-0-verify.state seen; exit 3";
+    client.args([&format!("--trigger-remote={remote}"), "--trigger=ls seen"]);
+    let client = client.spawn().unwrap();
+    assert!(eventually(|| directory.join("written").metadata().is_ok_and(|file| file.len() > 0)));
+    directory.write("fire", "").unwrap();
+    let output = client.wait_with_output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("seen\n") && said.contains("exit status: 3"), "both were run, here last: {said}");
+    let report = report(&output).unwrap();
+    let of = |report: &Value, kind: &str| report["client_stats"][0][kind]["total_ios"].as_u64().unwrap();
+    let written = of(&report, "write");
+    assert!((1..2048).contains(&written), "{written}");
+    assert!(!directory.join("local-w-0-verify.state").exists() && !directory.join("fire").exists());
+    let verify = || served.run("--client=SERVER v.fio");
+    let verified = verify();
+    assert_eq!((verified.status.code(), text(&verified.stderr)), (Some(0), String::new()));
+    assert_eq!(of(&fiord_fleet_tests::report(&verified).unwrap(), "read"), written);
+    fs::remove_file(directory.join("127.0.0.1-w-0-verify.state")).unwrap();
+    let without = verify();
+    assert_eq!(without.status.code(), Some(1));
+    assert!(text(&without.stderr).contains("start this one in the directory"), "{}", text(&without.stderr));
+}
+
+#[test]
+fn a_server_runs_no_command_of_a_trigger_unless_it_may() {
+    needs_fences!();
+    let served = Served::start("");
+    served.fleet.directory.write("w.fio", WRITES).unwrap();
+    let refused = served.refusal("--client=SERVER w.fio --trigger-timeout=1 --trigger-remote=reboot");
+    assert!(refused.contains("--trigger-remote=reboot") && refused.contains("run no commands"), "{refused}");
+    assert!(served.refusal("--client=SERVER w.fio --aux-path=missing").contains("it is no directory"));
+    assert!(!served.fleet.directory.join("written").exists(), "nothing was run");
+}
+
 #[test]
 fn files_below_a_directory_have_the_address_before_them() {
     needs_fences!();

@@ -4,17 +4,22 @@
 //! exit status is 0 only if every host did all it was asked for, but for those that `--allow-missing` lets be.
 
 use std::ffi::OsString;
+use std::net::ToSocketAddrs;
+use std::path::{Path, PathBuf};
 
 use fiord_fleet::render::render;
 use fiord_fleet::{Fate, FleetReport, FleetSettings, Host, HostLogs, HostRun, Interval, Order};
 use fiord_options::cli::Parsed;
 use fiord_options::environment::{Environment, KeywordValues};
 use fiord_options::program::ProgramOptions;
+use fiord_options::table::job;
 use fiord_options::value::{HostOrder, OnLost, Push as PushOption, Text, Trust};
-use fiord_options::{Given, Place, Problem, ProblemKind, Setting, Spec, clients};
+use fiord_options::{Given, Place, Problem, ProblemKind, Section, Setting, Spec, clients};
+use fiord_plan::Trigger;
 use fiord_remote::keywords::{self, HostKeywords};
 use fiord_remote::kube::{self, Pods};
 use fiord_remote::launch::{self, Launcher};
+use fiord_remote::states::StateFiles;
 use fiord_remote::{Finished, Job, slurm};
 use fiord_report::path::{shown, text};
 use fiord_report::{Format, RunReport, TerseVersion};
@@ -23,7 +28,7 @@ use fiord_stats::Capped;
 use fiord_store::{Conclusion, Headline};
 use fiord_sys::clock;
 use fiord_wire::controller::Remote;
-use fiord_wire::{ControllerSettings, Prepare, Sections};
+use fiord_wire::{ControllerSettings, Message, Prepare, Sections};
 
 use super::hosts_presenter::{HostsPresenter, Shows};
 use crate::hosts::{grouped_problems, lines_of_fates, received, status_of};
@@ -62,16 +67,12 @@ pub(super) fn add_allocation(options: &mut ProgramOptions, given: &Given<'_>) ->
 }
 
 /// Options of what this machine alone does with a run.
-const OF_ONE_MACHINE: [&Spec; 9] = [
-    ProgramOptions::aux_path,
+const OF_ONE_MACHINE: [&Spec; 5] = [
     ProgramOptions::bandwidth_log,
     ProgramOptions::debug,
     ProgramOptions::idle_prof,
     ProgramOptions::merge_blktrace_only,
     ProgramOptions::repeat,
-    ProgramOptions::trigger,
-    ProgramOptions::trigger_file,
-    ProgramOptions::trigger_timeout,
 ];
 
 /// A problem for each option that runs on hosts do not have yet, rather than no effect without a word.
@@ -105,6 +106,12 @@ pub(super) fn contradictions(options: &ProgramOptions, given: &Given<'_>, has_jo
     if options.remote_config.is_some() && !is_client {
         let (message, remedy) = ("is the job file of a server", "give --client as well");
         problems.push(wrong(ProgramOptions::remote_config, ProblemKind::Misplaced, message, remedy));
+    }
+    let names_none = !is_client && options.hosts.is_none() && options.via.is_none();
+    if options.trigger_remote.is_some() && names_none {
+        let (message, remedy) =
+            ("is run by hosts", "give --client or --hosts as well; --trigger is run here");
+        problems.push(wrong(ProgramOptions::trigger_remote, ProblemKind::Misplaced, message, remedy));
     }
     if options.server.is_some() && (is_client || options.hosts.is_some()) {
         let (message, remedy) = ("serves clients, and is none", "leave out --client and --hosts");
@@ -141,6 +148,7 @@ pub(super) struct OnHosts<'a> {
     pub options: &'a ProgramOptions,
     pub global_options: Vec<(String, String)>,
     pub environment: Environment<'static>,
+    pub trigger: Option<Trigger>,
 }
 
 /// What came of it.
@@ -158,6 +166,10 @@ impl OnHosts<'_> {
     /// # Errors
     /// What is wrong with the list of hosts, or with how they are reached: nothing was started.
     pub fn run(&self, shows: Shows<'_>) -> Result<Outcome, Vec<String>> {
+        if let Some(path) = self.options.aux_path.as_ref().filter(|path| !Path::new(&path.0).is_dir()) {
+            let why = "it is no directory, and states of jobs that verify are kept there: make it";
+            return Err(vec![format!("fiord: --aux-path={}: {why}\n", shown(&path.0))]);
+        }
         let (hosts, _pods) = self.hosts()?;
         let order = self.order();
         let (mut runs, mut errors, mut round) = (Vec::new(), Vec::new(), 1);
@@ -167,6 +179,8 @@ impl OnHosts<'_> {
             presenter.begin_round();
             let finished = fiord_remote::run(job, &mut presenter);
             errors.extend(grouped_problems(finished.controller.remotes()));
+            errors.extend(finished.unsaved.iter().map(|why| format!("fiord: {why}\n")));
+            errors.extend(finished.trigger_warning.iter().map(|why| format!("fiord: warning: {why}\n")));
             let of_round = hosts.iter().zip(finished.controller.remotes()).zip(&finished.logs);
             let of_round = of_round.map(|((host, remote), logs)| of(host.clone(), remote, logs));
             if round == 1 {
@@ -178,7 +192,7 @@ impl OnHosts<'_> {
                 });
             }
             let status = self.status(&finished, &runs);
-            if round == order.rounds() || status != status::SUCCESS {
+            if round == order.rounds() || status != status::SUCCESS || finished.has_fired {
                 runs.iter_mut().filter(|_| order.rounds() > 1).for_each(add_repeats);
                 return Ok(self.outcome(runs, presenter.finish(), status, errors));
             }
@@ -235,6 +249,7 @@ impl OnHosts<'_> {
         let ssh = program.settings(options.keep_agent.0, options.sudo.0, connect_s);
         let run = format!("{}-{}", clock::realtime_ms(), std::process::id());
         let pods = pods::of_run(options);
+        let mut states = self.state_files(hosts);
         let of = |host: &Host| -> Result<(Host, Launcher, Prepare), String> {
             let launcher = Launcher::of(host.via.as_deref().unwrap_or(&via), ssh.clone(), &pods)
                 .map_err(|why| format!("--via: {why}"))?;
@@ -242,6 +257,10 @@ impl OnHosts<'_> {
             let mut sections = host.sections(part.map_or(&self.parsed.sections, |part| &part.sections));
             if part.is_some() {
                 clients::name_files(&mut sections, &host.address);
+            }
+            if let Some(files) = states.get_mut(host.number as usize) {
+                files.are_loaded = is_given(&sections, job::Verification::verify_state_load)
+                    || part.is_some_and(|part| part.remote_config.is_some());
             }
             let waiting = part.map_or(&self.parsed.waiting, |part| &part.waiting);
             let prepare = Prepare {
@@ -267,6 +286,8 @@ impl OnHosts<'_> {
             };
             Ok((host.clone(), launcher, prepare))
         };
+        let command = options.trigger_remote.as_ref().map(|command| command.0.as_encoded_bytes().to_vec());
+        let trigger = self.trigger.as_ref().map(|_| Message::Trigger(command.clone()));
         Ok(Job {
             hosts: hosts.iter().map(of).collect::<Result<_, _>>()?,
             settings: ControllerSettings {
@@ -281,10 +302,39 @@ impl OnHosts<'_> {
                 is_one_by_one: options.order != HostOrder::Together,
                 only_facts: false,
                 may_share: options.shared.0,
+                before: hosts.iter().map(|_| trigger.iter().cloned().collect()).collect(),
+                has_command: command.is_some(),
             },
             fan_out: options.fan_out as usize,
             program: program.bytes,
+            trigger: self.trigger.clone(),
+            states,
         })
+    }
+
+    /// The files of the states of each host's jobs. As by fio's client, the names of those of a server begin with its numeric
+    /// address, or with `sock`.
+    fn state_files(&self, hosts: &[Host]) -> Vec<StateFiles> {
+        let verifies = is_given(&self.parsed.sections, job::Verification::verify);
+        let name = |host: &Host| match host.address.strip_prefix("sock:") {
+            Some(_) => "sock".to_string(),
+            // Names are looked up only if there can be states.
+            None if self.options.client.is_some() && verifies => {
+                let found = (host.address.as_str(), 0).to_socket_addrs().ok().and_then(|mut all| all.next());
+                found.map_or_else(|| host.address.clone(), |found| found.ip().to_string())
+            }
+            None => host.name.clone(),
+        };
+        let names: Vec<String> = hosts.iter().map(name).collect();
+        let directory =
+            self.options.aux_path.as_ref().map_or_else(PathBuf::new, |path| PathBuf::from(&path.0));
+        let files = |(host, name): (&Host, &String)| {
+            let is_unique = names.iter().filter(|other| *other == name).count() == 1;
+            let prefix = if is_unique { name } else { &host.name };
+            let prefix = prefix.replace('/', ".").into();
+            StateFiles { directory: directory.clone(), prefix, are_loaded: false }
+        };
+        hosts.iter().zip(&names).map(files).collect()
     }
 
     /// The exit status after these rounds.
@@ -293,7 +343,11 @@ impl OnHosts<'_> {
         let fates = runs.iter().map(|run| &run.fate);
         let status = status_of(finished, fates, self.options.allow_missing, has_figures);
         let lacks_logs = runs.iter().any(|run| run.is_counted() && !run.logs.incomplete.is_empty());
-        if status == status::SUCCESS && lacks_logs { status::FAILED } else { status }
+        if status == status::SUCCESS && (lacks_logs || !finished.unsaved.is_empty()) {
+            status::FAILED
+        } else {
+            status
+        }
     }
 
     fn outcome(
@@ -332,6 +386,11 @@ impl OnHosts<'_> {
             (Some(first), count) => format!("{} and {} more", text(&first.name), count - 1),
         }
     }
+}
+
+/// Whether one of these sections has this option.
+fn is_given(sections: &[Section], option: &Spec) -> bool {
+    sections.iter().any(|section| section.last(option).is_some())
 }
 
 /// The figures of a host's jobs in all of its rounds, in the report of the last.

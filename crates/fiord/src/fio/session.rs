@@ -307,14 +307,14 @@ impl Session {
     }
 
     fn trigger_that_never_fires(&self) -> Option<Problem> {
-        let setting = self.given().get(ProgramOptions::trigger).filter(|_| self.trigger().is_none())?;
+        let given = self.given();
+        let setting =
+            given.get(ProgramOptions::trigger).or_else(|| given.get(ProgramOptions::trigger_remote));
+        let setting = setting.filter(|_| self.trigger().is_none())?;
         let message = "it is never run";
         let remedy = "give --trigger-file or --trigger-timeout as well";
         let place = setting.value_place.clone();
-        Some(
-            Problem::error(ProblemKind::NoEffect, place, ProgramOptions::trigger, message, remedy)
-                .as_warning(),
-        )
+        Some(Problem::error(ProblemKind::NoEffect, place, setting.spec, message, remedy).as_warning())
     }
 
     /// The name for the run in the history.
@@ -530,6 +530,7 @@ impl Session {
             options: &self.options,
             global_options: self.global_options(),
             environment: config::with_lists(hosts::environment(environment::of(&self.machine))),
+            trigger: self.trigger(),
         };
         let hosts::Outcome { fleet, mut status, mut errors } = match on_hosts.run(shows) {
             Ok(outcome) => outcome,

@@ -210,8 +210,9 @@ options! {
         ///
         /// It needs `--trigger-file` or `--trigger-timeout`. Nothing is synced before it; its output goes to standard error.
         trigger: Text;
-        /// Command to run as the trigger on the server.
-        #[pending("this is run by a server for its client: see --trigger")]
+        /// Shell command to run then on each host of `--client` or `--hosts`.
+        ///
+        /// Each host runs it when its states and its report have come, and a server only with its `--allow-exec`. It may end the host.
         trigger_remote as "trigger-remote": Text;
     }
 }

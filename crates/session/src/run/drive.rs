@@ -12,7 +12,7 @@ use fiord_plan::{DebugChannel, Job, PerDirection, Plan};
 use fiord_report::finding::any_void;
 use fiord_report::{RepeatedFigure, RunReport};
 use fiord_sys::{process, signal};
-use fiord_worker::{DebugLog, Gate, LogSink, Moment, PublishedProgress, View, Watcher, WorkerReport};
+use fiord_worker::{DebugLog, Gate, LogSink, Moment, PublishedProgress, States, View, Watcher, WorkerReport};
 
 use super::assemble::{self, Frame};
 use super::attended;
@@ -57,6 +57,10 @@ pub struct Run<'a> {
     pub gate: Option<&'a mut dyn StageGate>,
     /// Takes the logs that are sent.
     pub logs: Option<&'a dyn LogReceiver>,
+    /// Fires its trigger, if it has one.
+    pub trigger: StopHandle,
+    /// Keeps states of verification, if they are not files.
+    pub states: Option<Arc<dyn States>>,
 }
 
 impl<'a> Run<'a> {
@@ -74,6 +78,8 @@ impl<'a> Run<'a> {
             stop: StopHandle::default(),
             gate: None,
             logs: None,
+            trigger: StopHandle::default(),
+            states: None,
         }
     }
 }
@@ -92,7 +98,21 @@ pub struct RunOutcome {
 
 /// Carries a plan out, to its end or to that of a signal.
 pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
-    let Run { plan, global_options, warnings, idle, trust, debug, repeats, keeps, stop, gate, logs } = run;
+    let Run {
+        plan,
+        global_options,
+        warnings,
+        idle,
+        trust,
+        debug,
+        repeats,
+        keeps,
+        stop,
+        gate,
+        logs,
+        trigger,
+        states,
+    } = run;
     // Without its handlers a run still runs; a signal then ends it unreported.
     let _ = signal::record_stop_requests();
     presenter.event(&Event::Planned { plan, warnings });
@@ -110,6 +130,8 @@ pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
         presenter,
         last_findings: None,
         stop,
+        trigger,
+        states,
         gate,
         debug,
         warnings,
@@ -169,6 +191,8 @@ struct Watched<'a, 'g> {
     /// When the presenter was last told the findings, since it wants statistics.
     last_findings: Option<Instant>,
     stop: StopHandle,
+    trigger: StopHandle,
+    states: Option<Arc<dyn States>>,
     gate: Option<&'g mut dyn StageGate>,
     debug: Option<DebugLog>,
     warnings: &'a [Problem],
@@ -227,6 +251,14 @@ impl Watcher for Watched<'_, '_> {
 
     fn is_stop_requested(&self) -> bool {
         self.stop.is_used()
+    }
+
+    fn is_trigger_requested(&self) -> bool {
+        self.trigger.is_used()
+    }
+
+    fn states(&self) -> Option<Arc<dyn States>> {
+        self.states.clone()
     }
 
     fn stop_requested(&mut self, signal: i32) {

@@ -23,6 +23,7 @@ use fiord_sys::sysfs::{BlockBehind, Sysfs};
 
 use super::claim::{Claims, Held};
 use crate::failure::Failure;
+use crate::states::States;
 
 /// How long a reading of which files are in use stays valid.
 const BELIEVED_NS: u64 = 100_000_000;
@@ -36,6 +37,8 @@ pub struct TargetOpener {
     seen: Mutex<Option<Arc<Seen>>>,
     /// Held during a reading, which may hang if a file system does.
     looking: Mutex<()>,
+    /// Where states of verification are kept, if not in files.
+    pub(crate) states: Option<Arc<dyn States>>,
 }
 
 /// A recent reading of which files are in use.

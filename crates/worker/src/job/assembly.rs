@@ -74,7 +74,7 @@ pub(crate) fn source(job: &Job, common: Common<'_>, debug: Option<&DebugLog>) ->
     let source = match (&job.replay, &job.verification) {
         (Some(replay), _) => Source::Other(Box::new(ReplaySource::new(job, replay, debug)?)),
         (None, Some(verification)) => {
-            let earlier = verify_files::load_state(verification)?;
+            let earlier = verify_files::load_state(job, verification, opener)?;
             let zoned = job.access.zoned.as_ref();
             let targets = zoned.map(|zoned| zones.of_job(job, zoned, opener, debug)).transpose()?;
             let source = VerifySource::new(job, verification, targets, earlier.as_ref());

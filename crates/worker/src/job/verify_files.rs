@@ -22,6 +22,10 @@ pub(crate) fn save_state(job: &Job, source: &Source, opener: &TargetOpener) -> O
     let verification = job.verification.as_ref()?;
     let path = verification.saved_state.as_deref()?;
     let state = VerifyState { name: job.name.as_bytes().to_vec(), ..source.state()? };
+    let bytes = state.encode(verification.format.header);
+    if opener.states.as_ref().is_some_and(|states| states.save(job, &bytes)) {
+        return None;
+    }
     let unsaved = |failure: &Failure| format!("the state {} is not saved: {failure}", shown(path));
     let mut file = match opener.create_named(path, false) {
         Ok(file) => file,
@@ -31,16 +35,26 @@ pub(crate) fn save_state(job: &Job, source: &Source, opener: &TargetOpener) -> O
         }
         Err(failure) => return Some(Remark::lost_output(Verification::SAVE_OPTION, unsaved(&failure))),
     };
-    let written = file.write_all(&state.encode(verification.format.header));
+    let written = file.write_all(&bytes);
     let failure = Failure::file("write", path, &written.err()?);
     Some(Remark::lost_output(Verification::SAVE_OPTION, unsaved(&failure)))
 }
 
 /// The state of the job whose writes are verified, if it is to be loaded.
-pub(crate) fn load_state(verification: &Verification) -> Result<Option<VerifyState>, Failure> {
+pub(crate) fn load_state(
+    job: &Job,
+    verification: &Verification,
+    opener: &TargetOpener,
+) -> Result<Option<VerifyState>, Failure> {
     let Some(path) = &verification.loaded_state else { return Ok(None) };
     let operation = "load the saved state";
-    let bytes = std::fs::read(path).map_err(|error| Failure::file(operation, path, &error))?;
+    let bytes = match &opener.states {
+        None => std::fs::read(path).map_err(|error| Failure::file(operation, path, &error))?,
+        Some(states) => states.load(job).ok_or_else(|| {
+            let why = "there is none where the run was started: start this one in the directory of the run that wrote";
+            Failure::other(operation, why.to_string())
+        })?,
+    };
     let state = VerifyState::parse(&bytes).map_err(|damage| Failure {
         path: Some(path.clone()),
         ..Failure::other(operation, damage.to_string())

@@ -101,6 +101,7 @@ pub(super) fn run_under(
     let mut shared = RunState::new(Arc::clone(plan));
     shared.log_sinks = plan.jobs.iter().map(|job| Mutex::new(watcher.log_sink(job))).collect();
     shared.debug = watcher.debug_log();
+    shared.opener.states = watcher.states();
     shared.looks_at_caches = watcher.looks_at_caches();
     for job in &plan.jobs {
         if let Some(log) = shared.debug.as_ref().and_then(|debug| debug.of_job(job.number)) {
@@ -448,7 +449,7 @@ impl<'w> Coordinator<'w> {
             return;
         }
         let elapsed_ns = now_ns.saturating_sub(self.shared.started_ns);
-        if self.trigger.fires(elapsed_ns, &self.shared.opener) {
+        if self.trigger.fires(elapsed_ns, self.watcher.is_trigger_requested(), &self.shared.opener) {
             self.shared.stop_for_trigger(now_ns);
         }
     }

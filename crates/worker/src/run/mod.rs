@@ -16,7 +16,7 @@ pub(crate) mod published;
 mod rules;
 mod sampler;
 mod steady_state;
-mod trigger;
+pub(crate) mod trigger;
 mod watchdog;
 pub(crate) mod watcher;
 mod window;

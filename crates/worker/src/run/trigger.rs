@@ -14,7 +14,7 @@ use crate::job::command;
 
 /// The trigger of one run.
 #[derive(Debug)]
-pub(super) struct TriggerWatch {
+pub struct TriggerWatch {
     /// `None`: it has fired, or there is none.
     armed: Option<Trigger>,
     /// The command to be run, after it has fired.
@@ -23,18 +23,20 @@ pub(super) struct TriggerWatch {
 }
 
 impl TriggerWatch {
-    pub(super) fn new(trigger: Option<&Trigger>) -> TriggerWatch {
+    /// Armed with this trigger, if there is one.
+    pub fn new(trigger: Option<&Trigger>) -> TriggerWatch {
         TriggerWatch { armed: trigger.cloned(), command: None, has_fired: false }
     }
 
-    /// Whether it fires now, `elapsed_ns` after the start of the run. As in fio, its file is then removed.
-    pub(super) fn fires(&mut self, elapsed_ns: u64, opener: &TargetOpener) -> bool {
+    /// Whether it fires now, `elapsed_ns` after the start of the run, or because that `is_requested`. As in fio, its file is then
+    /// removed.
+    pub fn fires(&mut self, elapsed_ns: u64, is_requested: bool, opener: &TargetOpener) -> bool {
         let is_due = |trigger: &Trigger| {
             let by_time = trigger.after_ns.is_some_and(|after_ns| elapsed_ns >= after_ns);
             let file = trigger.file.as_ref().filter(|file| file.exists());
             // A file that cannot be removed has fired the trigger all the same.
             file.inspect(|file| opener.remove_trigger_file(file));
-            by_time || file.is_some()
+            by_time || is_requested || file.is_some()
         };
         let Some(trigger) = self.armed.take_if(|trigger| is_due(trigger)) else { return false };
         (self.command, self.has_fired) = (trigger.command, true);
@@ -42,7 +44,7 @@ impl TriggerWatch {
     }
 
     /// Whether it has fired.
-    pub(super) fn has_fired(&self) -> bool {
+    pub fn has_fired(&self) -> bool {
         self.has_fired
     }
 
@@ -53,7 +55,7 @@ impl TriggerWatch {
     }
 
     /// Runs the command, once; its output goes to standard error. Returns a warning if it failed.
-    pub(super) fn run_command(&mut self, is_cancelled: &dyn Fn() -> bool) -> Option<String> {
+    pub fn run_command(&mut self, is_cancelled: &dyn Fn() -> bool) -> Option<String> {
         let command: &OsStr = &self.command.take()?;
         match command::wait_for(command, None, is_cancelled) {
             Ok(status) if status.success() => None,
@@ -74,8 +76,8 @@ mod tests {
         let trigger = Trigger { file: None, after_ns: Some(100), command: Some("exit 3".into()) };
         let mut watch = TriggerWatch::new(Some(&trigger));
         let opener = TargetOpener::default();
-        assert!(!watch.fires(99, &opener) && !watch.has_fired());
-        assert!(watch.fires(100, &opener) && watch.has_fired() && !watch.fires(101, &opener));
+        assert!(!watch.fires(99, false, &opener) && !watch.has_fired());
+        assert!(watch.fires(100, false, &opener) && watch.has_fired() && !watch.fires(101, true, &opener));
         let warning = watch.run_command(&|| false);
         assert!(warning.is_some_and(|text| text.contains("exit 3") && text.contains("status: 3")));
         assert_eq!(watch.run_command(&|| false), None, "it is run once");
@@ -83,6 +85,6 @@ mod tests {
 
     #[test]
     fn a_run_without_a_trigger_never_fires() {
-        assert!(!TriggerWatch::new(None).fires(u64::MAX, &TargetOpener::default()));
+        assert!(!TriggerWatch::new(None).fires(u64::MAX, true, &TargetOpener::default()));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: all calls come from the thread that called `run`, so it needs no lock.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fiord_plan::{Job, PerDirection};
@@ -11,6 +12,7 @@ use super::published::PublishedProgress;
 use crate::debug::DebugLog;
 use crate::log_sink::LogSink;
 use crate::report::WorkerReport;
+use crate::states::States;
 
 /// The time of a snapshot within the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,6 +73,14 @@ pub trait Watcher {
     /// Whether all workers are to stop, as if SIGTERM had requested it.
     fn is_stop_requested(&self) -> bool {
         false
+    }
+    /// Whether the trigger of the run fires, if it has one.
+    fn is_trigger_requested(&self) -> bool {
+        false
+    }
+    /// Where states of verification are kept, if that is not in files. Called once, before the run.
+    fn states(&self) -> Option<Arc<dyn States>> {
+        None
     }
     /// A signal, or `is_stop_requested`, has requested all workers to stop.
     fn stop_requested(&mut self, signal: i32) {
