@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::rc::Rc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ pub fn run(remove: bool, policy: Policy, carry_out: CarryOut<'_>) -> Result<(), 
         starts: Mutex::default(),
         started: Condvar::new(),
         stop: StopHandle::default(),
-        fire: StopHandle::default(),
+        fires: AtomicBool::new(false),
         run: Mutex::default(),
         watch_ms: AtomicU64::new(0),
         policy,

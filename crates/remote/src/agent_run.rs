@@ -41,7 +41,7 @@ pub(crate) struct Planned {
     trust: Trust,
     keywords: KeywordValues,
     sends_logs: bool,
-    states: Option<Arc<StatesThere>>,
+    states: Option<Arc<dyn States>>,
 }
 
 impl Planned {
@@ -76,8 +76,8 @@ pub(crate) fn plan(
         return Err(vec![Told { text, is_unsafe: false }]);
     }
     let known = beside.states.into_iter().map(|state| ((state.job, state.number), state.bytes)).collect();
-    let states = beside.keeps_states.then(|| Arc::new(StatesThere { link: Arc::clone(link), known }));
-    Ok((Planned { states, ..planned }, facts))
+    let states: Arc<dyn States> = Arc::new(StatesThere { link: Arc::clone(link), known });
+    Ok((Planned { states: Some(states).filter(|_| beside.keeps_states), ..planned }, facts))
 }
 
 fn plan_freely(
@@ -101,7 +101,7 @@ fn plan_freely(
         max_jobs: prepare.max_jobs,
         entropy: clock::realtime_ns(),
         sends_logs: beside.takes_logs,
-        trigger: beside.has_trigger.then(|| Trigger { file: None, after_ns: None, command: None }),
+        trigger: beside.has_trigger.then_some(Trigger { file: None, after_ns: None, command: None }),
         ..RunSettings::default()
     };
     let planned = facts::plan(&sections, &waiting, &machine, &settings);
@@ -207,6 +207,7 @@ fn of_problems(problems: &[Problem], is_unsafe: bool) -> Vec<Told> {
 pub(crate) fn run(planned: &Planned, link: &Arc<Link>) -> AgentEvent {
     let mut teller = Teller::new(link);
     let mut gate = Stages::new(link);
+    gate.states.clone_from(&planned.states);
     let logs = SentLogs::new(&planned.plan, link);
     let run = Run {
         global_options: planned.global_options.clone(),
@@ -214,8 +215,6 @@ pub(crate) fn run(planned: &Planned, link: &Arc<Link>) -> AgentEvent {
         stop: link.stop.clone(),
         gate: Some(&mut gate),
         logs: Some(&logs),
-        trigger: link.fire.clone(),
-        states: planned.states.clone().map(|states| states as Arc<dyn States>),
         ..Run::of(&planned.plan, &planned.warnings)
     };
     let mut outcome = drive(run, &mut teller);

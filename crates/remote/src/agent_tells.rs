@@ -11,7 +11,7 @@ use fiord_session::run::drive::StageGate;
 use fiord_stats::Capped;
 use fiord_wire::agent::AgentEvent;
 use fiord_wire::message::{Message, Progress};
-use fiord_worker::{Gate, View};
+use fiord_worker::{Gate, States, View};
 
 use crate::link::Link;
 
@@ -95,11 +95,13 @@ pub(crate) struct Stages {
     ready: Option<u32>,
     /// The stage that was started last.
     started: Option<u32>,
+    /// Keeps states of verification, if they are not files.
+    pub(crate) states: Option<Arc<dyn States>>,
 }
 
 impl Stages {
     pub(crate) fn new(link: &Arc<Link>) -> Stages {
-        Stages { link: Arc::clone(link), first: 0, ready: None, started: None }
+        Stages { link: Arc::clone(link), first: 0, ready: None, started: None, states: None }
     }
 
     /// The number of a stage of this run. When the first one comes again, it is that of the next run.
@@ -129,5 +131,13 @@ impl StageGate for Stages {
         let number = self.first + u32::capped(stage);
         self.started = Some(number);
         self.link.on(AgentEvent::Tell(Message::Started((number, i64::capped(at_ns)))));
+    }
+
+    fn is_trigger_requested(&self) -> bool {
+        self.link.fires.load(Ordering::Relaxed)
+    }
+
+    fn states(&self) -> Option<Arc<dyn States>> {
+        self.states.clone()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: no lock is held while another is taken, or while the stream is read or written.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub(crate) struct Link {
     /// Ends the run.
     pub(crate) stop: StopHandle,
     /// Fires its trigger.
-    pub(crate) fire: StopHandle,
+    pub(crate) fires: AtomicBool,
     pub(crate) run: Mutex<String>,
     /// How often the controller wants a snapshot, in milliseconds; 0 is never.
     pub(crate) watch_ms: AtomicU64,
@@ -77,7 +77,7 @@ impl Link {
                 self.started.notify_all();
             }
             AgentAction::Stop => self.stop.stop(),
-            AgentAction::Fire => self.fire.stop(),
+            AgentAction::Fire => self.fires.store(true, Ordering::Relaxed),
             AgentAction::Command(words) => command(Command::Trigger(words)),
             AgentAction::Spool(kept) => {
                 // There is nobody left who could be told.

@@ -375,7 +375,7 @@ mod tests {
         let (mut agent, hello) = Agent::new(0, Hello::default());
         assert!(matches!(hello, AgentAction::Send(Message::Hello(_))));
         let prepare = AgentEvent::Message(Message::Prepare(Box::default()));
-        assert!(matches!(agent.on(prepare, 1)[..], [AgentAction::Plan(_, false)]));
+        assert!(matches!(agent.on(prepare, 1)[..], [AgentAction::Plan(..)]));
         let planned = agent.on(AgentEvent::Planned(Ok(Box::default())), 2);
         assert!(matches!(planned[..], [AgentAction::Send(Message::Facts(_))]));
         assert_eq!(agent.on(AgentEvent::Message(Message::Run(())), 3), [AgentAction::Run]);

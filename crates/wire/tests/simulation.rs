@@ -101,9 +101,7 @@ impl World {
             allow_missing,
             connect_ns: 10 * SECOND,
             is_one_by_one,
-            only_facts: false,
-            may_share: false,
-            layout_ns: None,
+            ..ControllerSettings::default()
         };
         let controller = Controller::new(hello(), vec![Prepare::default(); hosts], settings, 0);
         let mut world = World {

@@ -179,7 +179,7 @@ fn every_key_of_fleet_is_documented() {
     let mut found = Vec::new();
     let intervals = vec![crate::Interval::of(500, &runs)];
     let fleet = FleetReport::of(runs, FleetSettings { group_by: Some("kernel"), ..FleetSettings::default() });
-    let over_time = crate::OverTime { window_ns: 1, hosts: vec![("db1".to_string(), vec![1.0])] };
+    let over_time = crate::OverTime { window_ns: 1, hosts: vec![("db1".to_string(), vec![Some(1.0), None])] };
     let fleet = FleetReport { intervals, over_time: Some(over_time), ..fleet };
     let document: Value = serde_json::from_str(&render(&fleet, &[Format::Json], TerseVersion::V3)).unwrap();
     paths(&document["fleet"], "fleet", &mut found);

@@ -25,12 +25,20 @@ use crate::ending::Ending;
 use crate::event::{Event, Presenter};
 use crate::stop::StopHandle;
 
-/// Holds each stage until others are ready for it as well.
+/// What others decide of a run: each stage is held until they are ready for it as well.
 pub trait StageGate {
     /// When the workers of this stage may be released; see [`Watcher::gate`].
     fn gate(&mut self, stage: usize, patience: Duration) -> Gate;
     /// They were released, at this time of the monotonic clock in nanoseconds.
     fn released(&mut self, stage: usize, at_ns: u64);
+    /// Whether the trigger of the run fires, if it has one.
+    fn is_trigger_requested(&self) -> bool {
+        false
+    }
+    /// Where states of verification are kept, if that is not in files.
+    fn states(&self) -> Option<Arc<dyn States>> {
+        None
+    }
 }
 
 /// A run to be carried out.
@@ -57,10 +65,6 @@ pub struct Run<'a> {
     pub gate: Option<&'a mut dyn StageGate>,
     /// Takes the logs that are sent.
     pub logs: Option<&'a dyn LogReceiver>,
-    /// Fires its trigger, if it has one.
-    pub trigger: StopHandle,
-    /// Keeps states of verification, if they are not files.
-    pub states: Option<Arc<dyn States>>,
 }
 
 impl<'a> Run<'a> {
@@ -78,8 +82,6 @@ impl<'a> Run<'a> {
             stop: StopHandle::default(),
             gate: None,
             logs: None,
-            trigger: StopHandle::default(),
-            states: None,
         }
     }
 }
@@ -98,21 +100,7 @@ pub struct RunOutcome {
 
 /// Carries a plan out, to its end or to that of a signal.
 pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
-    let Run {
-        plan,
-        global_options,
-        warnings,
-        idle,
-        trust,
-        debug,
-        repeats,
-        keeps,
-        stop,
-        gate,
-        logs,
-        trigger,
-        states,
-    } = run;
+    let Run { plan, global_options, warnings, idle, trust, debug, repeats, keeps, stop, gate, logs } = run;
     // Without its handlers a run still runs; a signal then ends it unreported.
     let _ = signal::record_stop_requests();
     presenter.event(&Event::Planned { plan, warnings });
@@ -130,8 +118,6 @@ pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
         presenter,
         last_findings: None,
         stop,
-        trigger,
-        states,
         gate,
         debug,
         warnings,
@@ -191,8 +177,6 @@ struct Watched<'a, 'g> {
     /// When the presenter was last told the findings, since it wants statistics.
     last_findings: Option<Instant>,
     stop: StopHandle,
-    trigger: StopHandle,
-    states: Option<Arc<dyn States>>,
     gate: Option<&'g mut dyn StageGate>,
     debug: Option<DebugLog>,
     warnings: &'a [Problem],
@@ -254,11 +238,11 @@ impl Watcher for Watched<'_, '_> {
     }
 
     fn is_trigger_requested(&self) -> bool {
-        self.trigger.is_used()
+        self.gate.as_ref().is_some_and(|gate| gate.is_trigger_requested())
     }
 
     fn states(&self) -> Option<Arc<dyn States>> {
-        self.states.clone()
+        self.gate.as_ref()?.states()
     }
 
     fn stop_requested(&mut self, signal: i32) {
