@@ -286,30 +286,34 @@ impl OnHosts<'_> {
             };
             Ok((host.clone(), launcher, prepare))
         };
-        let command = options.trigger_remote.as_ref().map(|command| command.0.as_encoded_bytes().to_vec());
-        let trigger = self.trigger.as_ref().map(|_| Message::Trigger(command.clone()));
         Ok(Job {
             hosts: hosts.iter().map(of).collect::<Result<_, _>>()?,
-            settings: ControllerSettings {
-                // Those that miss a later round do not keep the others from it.
-                allow_missing: if round > 1 { hosts.len() } else { options.allow_missing as usize },
-                connect_ns: i64::try_from(options.connect_timeout.us.saturating_mul(1000))
-                    .unwrap_or(i64::MAX),
-                layout_ns: options
-                    .layout_timeout
-                    .as_ref()
-                    .map(|time| i64::try_from(time.us.saturating_mul(1000)).unwrap_or(i64::MAX)),
-                is_one_by_one: options.order != HostOrder::Together,
-                only_facts: false,
-                may_share: options.shared.0,
-                before: hosts.iter().map(|_| trigger.iter().cloned().collect()).collect(),
-                has_command: command.is_some(),
-            },
+            settings: self.controller_settings(hosts.len(), round),
             fan_out: options.fan_out as usize,
             program: program.bytes,
             trigger: self.trigger.clone(),
             states,
         })
+    }
+
+    fn controller_settings(&self, hosts: usize, round: usize) -> ControllerSettings {
+        let options = self.options;
+        let command = options.trigger_remote.as_ref().map(|command| command.0.as_encoded_bytes().to_vec());
+        let trigger = self.trigger.as_ref().map(|_| Message::Trigger(command.clone()));
+        ControllerSettings {
+            // Those that miss a later round do not keep the others from it.
+            allow_missing: if round > 1 { hosts } else { options.allow_missing as usize },
+            connect_ns: i64::try_from(options.connect_timeout.us.saturating_mul(1000)).unwrap_or(i64::MAX),
+            layout_ns: options
+                .layout_timeout
+                .as_ref()
+                .map(|time| i64::try_from(time.us.saturating_mul(1000)).unwrap_or(i64::MAX)),
+            is_one_by_one: options.order != HostOrder::Together,
+            only_facts: false,
+            may_share: options.shared.0,
+            before: vec![trigger.into_iter().collect(); hosts],
+            has_command: command.is_some(),
+        }
     }
 
     /// The files of the states of each host's jobs. As by fio's client, the names of those of a server begin with its numeric
