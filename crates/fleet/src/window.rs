@@ -177,8 +177,8 @@ pub struct CommonWindow {
     pub whole_ns: u64,
     /// What all hosts did in the window.
     pub done: Done,
-    /// Whether every host's part is from samples over time; else some are the share of a run, or of a stretch without samples at
-    /// an edge of the window, that was taken for even.
+    /// Whether every host's part is from samples over time; else some are the share of a run, or of a stretch without samples
+    /// at an edge of the window, that was taken for even.
     pub is_sampled: bool,
     /// Hosts in it.
     pub hosts: usize,

@@ -38,8 +38,8 @@ pub struct HostFigures<'r> {
     pub report: Option<&'r RunReport>,
 }
 
-/// All metrics of hosts, each with a label for its host, and of all their jobs as one (`all`, of so many hosts). The sum has the
-/// number of its hosts as a label: without a host it is another sum, and not the same one that has fallen.
+/// All metrics of hosts, each with a label for its host, and of all their jobs as one (`all`, of so many hosts). The sum has
+/// the number of its hosts as a label: without a host it is another sum, and not the same one that has fallen.
 pub fn of_hosts(hosts: &[HostFigures], all: Option<(&JobReport, usize)>) -> Vec<Family> {
     let sum = RunReport { jobs: all.iter().map(|(job, _)| (*job).clone()).collect(), ..RunReport::default() };
     let mut merged = with_samples([of_states(hosts), of_directions(&sum), of_jobs(&sum)]);

@@ -1,6 +1,7 @@
 //! The states of verification of hosts, as files of this machine.
 //!
-//! Invariant: their names are made here and begin with that of their host: `ADDRESS-JOB-NUMBER-verify.state`, as by fio's client.
+//! Invariant: their names are made here and begin with that of their host: `ADDRESS-JOB-NUMBER-verify.state`, as by fio's
+//! client.
 
 use std::ffi::OsString;
 use std::io::Write;

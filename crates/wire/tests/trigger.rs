@@ -11,7 +11,7 @@ use fiord_wire::{Controller, ControllerAction, ControllerSettings, Prepare};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Three hosts that run one after another if `is_one_by_one`, and a trigger with a command; the second number of their protocol.
+/// Three hosts that run one after another if `is_one_by_one`, and a trigger with a command; `minor`: of their protocol.
 fn triggered(is_one_by_one: bool, minor: u16) -> Controller {
     let before = vec![vec![Message::Trigger(Some(b"reboot".to_vec()))]; 3];
     let settings = ControllerSettings {

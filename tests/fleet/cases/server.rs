@@ -259,8 +259,10 @@ fn a_readonly_server_writes_nothing_and_another_runs_commands_where_it_may() {
 }
 
 /// A job that takes seconds to write what it will verify, and what reads that back.
-const WRITES: &str = "[w]\nfilename=written\nrw=randwrite\nsize=8m\nioengine=psync\nrate_iops=400\nverify=crc32c\ndo_verify=0\n";
-const VERIFIES: &str = "[w]\nfilename=written\nrw=randwrite\nsize=8m\nioengine=psync\nverify=crc32c\nverify_only\nverify_state_load=1\n";
+const WRITES: &str = "[w]\nfilename=written\nrw=randwrite\nsize=8m\nioengine=psync\nrate_iops=400\n\
+                      verify=crc32c\ndo_verify=0\n";
+const VERIFIES: &str = "[w]\nfilename=written\nrw=randwrite\nsize=8m\nioengine=psync\nverify=crc32c\n\
+                        verify_only\nverify_state_load=1\n";
 
 // divergence: states of `verify` of a `--client`
 // divergence: `--trigger` and `--trigger-remote` of a `--client`

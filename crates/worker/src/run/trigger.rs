@@ -28,8 +28,8 @@ impl TriggerWatch {
         TriggerWatch { armed: trigger.cloned(), command: None, has_fired: false }
     }
 
-    /// Whether it fires now, `elapsed_ns` after the start of the run, or because that `is_requested`. As in fio, its file is then
-    /// removed.
+    /// Whether it fires now, `elapsed_ns` after the start of the run, or because that `is_requested`. As in fio, its file is
+    /// then removed.
     pub fn fires(&mut self, elapsed_ns: u64, is_requested: bool, opener: &TargetOpener) -> bool {
         let is_due = |trigger: &Trigger| {
             let by_time = trigger.after_ns.is_some_and(|after_ns| elapsed_ns >= after_ns);
