@@ -265,7 +265,7 @@ const VERIFIES: &str = "[w]\nfilename=written\nrw=randwrite\nsize=8m\nioengine=p
                         verify_only\nverify_state_load=1\n";
 
 // divergence: states of `verify` of a `--client`
-// divergence: `--trigger` and `--trigger-remote` of a `--client`
+// divergence: triggers of a `--client`
 #[test]
 fn a_trigger_stops_hosts_whose_states_come_back_before_commands_run() {
     needs_fences!();
