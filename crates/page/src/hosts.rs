@@ -179,7 +179,7 @@ mod tests {
             part.map_or(0, |part| part.matches('M').count())
         };
         assert_eq!((cells("h3"), cells("h6")), (1, 2), "{svg}");
-        assert_eq!(cells("axis"), 2, "the axis, and what is not known: {svg}");
+        assert_eq!(cells("axis"), 1, "what is not known: {svg}");
         assert!(map.description().contains("gave no figures"));
         assert_eq!([&map.rows()[1].2, &map.rows()[2].2], [&["0", "100"], &["0", "not known"]]);
         assert!(HostsMap::new(String::new(), String::new(), &[host("idle", &[0.0])]).is_none());
