@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::ScopedJoinHandle;
 
 use fiord_sys::errno::error_text;
 use serde_json::Value;
@@ -106,31 +107,43 @@ pub fn stage(binary: &Path) -> StageResult {
     }
 }
 
-/// All of the stage: the machine of ARM is emulated by one processor, and the rest runs beside it.
+/// All of the stage: tests run while the binary is compiled, and beside the machine of ARM, which one processor emulates.
 fn on_arm(binary: &Path) -> StageResult {
     let packages = [&PURE[..], &COMPILED].concat();
-    let built = ARM.programs(&packages).and_then(|programs| Ok((programs, ARM.binary(&packages)?)));
-    let (programs, arm) = match built {
-        Ok(built) => built,
+    let programs = match ARM.programs(&packages) {
+        Ok(programs) => programs,
         Err(why) => return StageResult::of(Err(why)),
     };
-    let here = binary.to_path_buf();
-    let in_guest = || match guest::arm::needs() {
+    std::thread::scope(|scope| {
+        let tests = scope.spawn(|| ARM.tests(&programs));
+        let others = match ARM.binary(&packages) {
+            Ok(arm) => with_binary(&Pair { here: binary, arm: &arm }, &programs),
+            Err(why) => StageResult::of(Err(why)),
+        };
+        others.and(joined(tests))
+    })
+}
+
+fn with_binary(pair: &Pair<'_>, programs: &[TestProgram]) -> StageResult {
+    std::thread::scope(|scope| {
+        let in_guest = scope.spawn(|| in_guest(pair, programs));
+        checks(pair.check()).and(on_big_endian()).and(joined(in_guest))
+    })
+}
+
+fn joined(part: ScopedJoinHandle<'_, StageResult>) -> StageResult {
+    part.join().unwrap_or_else(|_| StageResult::of(Err("a part of the stage has panicked".to_string())))
+}
+
+fn in_guest(pair: &Pair<'_>, programs: &[TestProgram]) -> StageResult {
+    match guest::arm::needs() {
         Ok(image) => {
             let calls = programs.iter().filter(|program| program.makes_system_calls());
-            let programs = calls.map(|program| ("tests", &*program.path)).chain([("fiord", &*arm)]);
-            checks(guest::arm::check(&image, &here, programs, Path::new(ARM.root)))
+            let programs = calls.map(|program| ("tests", &*program.path)).chain([("fiord", pair.arm)]);
+            checks(guest::arm::check(&image, pair.here, programs, Path::new(ARM.root)))
         }
         Err(why) => StageResult::Skipped(why),
-    };
-    std::thread::scope(|scope| {
-        let in_guest = scope.spawn(in_guest);
-        let pair = Pair { here: &here, arm: &arm };
-        let others = ARM.tests(&programs).and(checks(pair.check())).and(on_big_endian());
-        let in_guest = in_guest.join();
-        others
-            .and(in_guest.unwrap_or_else(|_| StageResult::of(Err("the machine of ARM: a panic".to_string()))))
-    })
+    }
 }
 
 /// The result of checks that are no tests of a program: their number, or which did not pass.

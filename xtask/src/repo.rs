@@ -24,10 +24,16 @@ pub fn command(program: &str, args: &[&str]) -> Command {
     command
 }
 
-/// The cargo that runs this chore.
+/// The cargo that runs this chore, in the environment that cargo has in a shell: what it has told this program of its own
+/// package would make the build scripts that look at it, such as ring's, run again, and all that depends on them.
 pub fn cargo(args: &[&str]) -> Command {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
-    command(&cargo, args)
+    let mut command = command(&cargo, args);
+    let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_package)) {
+        command.env_remove(name);
+    }
+    command
 }
 
 /// Options of cargo that leave the crates with the loops without optimization, for programs that do little I/O: it takes
