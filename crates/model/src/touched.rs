@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use fiord_stats::random::splitmix64;
+
 use crate::counted::{Counted, quarter_octave};
 
 /// Blocks that are kept of all streams of a trace together.
@@ -39,19 +41,11 @@ impl Sampling {
         self.hash_max /= 2;
         let hash_max = self.hash_max;
         let left = |touched: &mut Touched| {
-            touched.blocks.retain(|offset_bytes, _| hash(*offset_bytes) <= hash_max);
+            touched.blocks.retain(|offset_bytes, _| splitmix64(*offset_bytes) <= hash_max);
             touched.blocks.len()
         };
         self.kept = all.map(left).sum();
     }
-}
-
-/// The finalizer of splitmix64: neighbouring offsets get unrelated hashes.
-fn hash(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// What is known of a block.
@@ -77,7 +71,7 @@ impl Touched {
     pub(crate) fn add(&mut self, offset_bytes: u64, is_jump: bool, sampling: &mut Sampling) {
         self.accesses += 1;
         self.jumps += u64::from(is_jump);
-        if hash(offset_bytes) > sampling.hash_max {
+        if splitmix64(offset_bytes) > sampling.hash_max {
             return;
         }
         let accesses = self.accesses;

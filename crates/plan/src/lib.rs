@@ -63,5 +63,5 @@ pub use seed::draw;
 pub use steady::{Steady, SteadyCriterion, SteadyLimit, SteadyMeasure};
 pub use trigger::Trigger;
 pub use trim_ranges::TrimRange;
-pub use verification::{Backlog, Trims, Verification};
+pub use verification::{Backlog, Trims, Verification, state_file_name};
 pub use zoned::{ZoneSkip, ZonedAccess};

@@ -2,10 +2,23 @@
 //!
 //! Invariant: complete; the worker reads no option.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use fiord_options::{Spec, job};
 use fiord_verify::BlockFormat;
+
+/// The name of the file of a job's state, as by fio: behind a prefix, `local` or the address of its host. Each `/` in the
+/// job's name is a dot.
+pub fn state_file_name(prefix: &OsStr, job: &OsStr, number: u32) -> OsString {
+    let job = job.as_bytes().iter().map(|byte| if *byte == b'/' { b'.' } else { *byte });
+    let mut name = prefix.to_os_string();
+    name.push("-");
+    name.push(OsString::from_vec(job.collect()));
+    name.push(format!("-{number}-verify.state"));
+    name
+}
 
 /// Verification of one worker's blocks (`verify` and its kin).
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,7 @@
 //! Invariant: planned with the facts of this machine, run by the one driver of all runs.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use fiord_options::environment::KeywordValues;
 use fiord_options::value::Trust;
 use fiord_options::{Problem, ProblemLevel, Section, Setting, cli};
 use fiord_plan::facts::RunSettings;
-use fiord_plan::{Job, Plan, Trigger};
+use fiord_plan::{Job, Plan, Trigger, state_file_name};
 use fiord_report::path::shown;
 use fiord_report::{Code, Finding, Subject};
 use fiord_session::Ending;
@@ -75,7 +75,8 @@ pub(crate) fn plan(
     if let Some(text) = policy.refusal(&planned.plan) {
         return Err(vec![Told { text, is_unsafe: false }]);
     }
-    let known = beside.states.into_iter().map(|state| ((state.job, state.number), state.bytes)).collect();
+    let file_of = |state: &SavedState| file_of(OsStr::from_bytes(&state.job), state.number);
+    let known = beside.states.into_iter().map(|state| (file_of(&state), state.bytes)).collect();
     let states: Arc<dyn States> = Arc::new(StatesThere { link: Arc::clone(link), known });
     Ok((Planned { states: Some(states).filter(|_| beside.keeps_states), ..planned }, facts))
 }
@@ -123,8 +124,8 @@ fn plan_freely(
 /// States of verification that the controller keeps.
 pub(crate) struct StatesThere {
     link: Arc<Link>,
-    /// Those that it has, by name and number of their jobs.
-    known: BTreeMap<(Vec<u8>, u32), Vec<u8>>,
+    /// Those that it has, by the names of their files without that of a host.
+    known: BTreeMap<OsString, Vec<u8>>,
 }
 
 impl std::fmt::Debug for StatesThere {
@@ -133,29 +134,23 @@ impl std::fmt::Debug for StatesThere {
     }
 }
 
-impl StatesThere {
-    fn key(job: &Job) -> (Vec<u8>, u32) {
-        (in_names(job.name.as_bytes()), job.number)
-    }
+/// The name of the file of a job's state, without that of a host.
+fn file_of(job: &OsStr, number: u32) -> OsString {
+    state_file_name(OsStr::new(""), job, number)
 }
 
 impl States for StatesThere {
     fn save(&self, job: &Job, state: &[u8]) -> bool {
-        let (job, number) = StatesThere::key(job);
         let is_heard = !locked(&self.link.machine).is_lost();
-        let state = SavedState { job, number, bytes: state.to_vec() };
+        let state =
+            SavedState { job: job.name.as_bytes().to_vec(), number: job.number, bytes: state.to_vec() };
         self.link.on(AgentEvent::Tell(Message::State(state)));
         is_heard
     }
 
     fn load(&self, job: &Job) -> Option<Vec<u8>> {
-        self.known.get(&StatesThere::key(job)).cloned()
+        self.known.get(&file_of(&job.name, job.number)).cloned()
     }
-}
-
-/// The name of a job as it is in names of files.
-pub(crate) fn in_names(name: &[u8]) -> Vec<u8> {
-    name.iter().map(|byte| if *byte == b'/' { b'.' } else { *byte }).collect()
 }
 
 /// Runs the command of a trigger; what is to be said of it.

@@ -3,17 +3,16 @@
 //! Invariant: their names are made here and begin with that of their host: `ADDRESS-JOB-NUMBER-verify.state`, as by fio's
 //! client.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use fiord_plan::state_file_name;
 use fiord_report::path::shown;
 use fiord_sys::errno::error_text;
 use fiord_wire::message::SavedState;
 use fiord_worker::TargetOpener;
-
-use crate::agent_run::in_names;
 
 const SUFFIX: &[u8] = b"-verify.state";
 
@@ -47,9 +46,8 @@ impl StateFiles {
 
     /// Saves one.
     pub(crate) fn save(&self, state: &SavedState) -> Result<(), String> {
-        let number = format!("-{}", state.number);
-        let name = [self.prefix.as_bytes(), b"-", &in_names(&state.job), number.as_bytes(), SUFFIX].concat();
-        let path = self.directory.join(OsString::from_vec(name));
+        let name = state_file_name(&self.prefix, OsStr::from_bytes(&state.job), state.number);
+        let path = self.directory.join(name);
         let unsaved = |why: String| format!("the state {} is not saved: {why}", shown(path.as_os_str()));
         let mut file =
             TargetOpener::default().create_named(&path, false).map_err(|why| unsaved(why.to_string()))?;
@@ -65,15 +63,15 @@ mod tests {
     fn what_was_saved_is_loaded_and_stays_in_its_directory() {
         let directory = std::env::temp_dir().join(format!("fiord-states-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
-        let files = StateFiles { directory: directory.clone(), prefix: "10.0.0.1".into(), are_loaded: true };
+        let files = StateFiles { directory: directory.clone(), prefix: "127.0.0.1".into(), are_loaded: true };
         let state = |job: &str| SavedState { job: job.into(), number: 3, bytes: vec![7; 9] };
         files.save(&state("../w-1")).unwrap();
-        assert!(directory.join("10.0.0.1-...w-1-3-verify.state").exists());
+        assert!(directory.join("127.0.0.1-...w-1-3-verify.state").exists());
         assert_eq!(files.load(), [state("...w-1")]);
-        let other = StateFiles { prefix: "10.0.0".into(), ..files.clone() };
+        let other = StateFiles { prefix: "127.0.0".into(), ..files.clone() };
         assert_eq!(other.load(), [], "of another host");
         let missing = StateFiles { directory: directory.join("missing"), ..files };
-        assert!(missing.save(&state("w")).unwrap_err().contains("10.0.0.1-w-3-verify.state is not saved"));
+        assert!(missing.save(&state("w")).unwrap_err().contains("127.0.0.1-w-3-verify.state is not saved"));
         assert_eq!(missing.load(), []);
         std::fs::remove_dir_all(directory).unwrap();
     }

@@ -475,7 +475,9 @@ impl Controller {
         let before = self.settings.before.get_mut(number).map(std::mem::take).unwrap_or_default();
         let knows = remote.hello.as_ref().is_some_and(|hello| hello.protocol.1 >= KEEPS_STATES);
         if !before.is_empty() && !knows {
-            let cause = "its fiord knows no triggers of other machines: use the same fiord there".to_string();
+            let cause =
+                "its fiord takes no triggers and states of verification from here: use the same fiord there"
+                    .to_string();
             return self.close(number, Fate::Missing { cause }, now_ns, actions);
         }
         actions.extend(before.into_iter().map(|message| ControllerAction::Send(number, message)));

@@ -21,7 +21,7 @@ pub const KEEPS_STATES: u16 = 3;
 /// How far the writes of a job came that are verified later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedState {
-    /// The job's name, as it is in names of files.
+    /// The job's name; each `/` may be a dot, as in names of files.
     pub job: Vec<u8>,
     /// Its number in the run, from 0.
     pub number: u32,

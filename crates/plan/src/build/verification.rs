@@ -2,8 +2,7 @@
 //!
 //! Invariant: a plan verifies only what it can: every piece holds its header. `writers.rs` has blocks that several workers write.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use fiord_options::shown::shown;
@@ -20,7 +19,7 @@ use crate::access::{Access, Direction, Pattern};
 use crate::engine::PlannedEngine;
 use crate::facts::{Facts, RunSettings};
 use crate::job::{Fill, Job};
-use crate::verification::{Backlog, Trims, Verification};
+use crate::verification::{Backlog, Trims, Verification, state_file_name};
 
 /// Most threads that check the blocks of one worker.
 const THREADS_MAX: u32 = 1024;
@@ -147,13 +146,9 @@ pub(crate) fn saved_state(
         .then(|| state_file(name, number, run))
 }
 
-/// The file of the state of a job that ran on this machine, named as by fio. A `/` in the job's name becomes a dot.
+/// The file of the state of a job that ran on this machine.
 fn state_file(name: &OsStr, number: u32, run: &RunSettings) -> PathBuf {
-    let mut file = OsString::from("local-");
-    let name = name.as_bytes().iter().map(|byte| if *byte == b'/' { b'.' } else { *byte });
-    file.push(OsString::from_vec(name.collect()));
-    file.push(format!("-{number}-verify.state"));
-    run.aux_path.join(file)
+    run.aux_path.join(state_file_name("local".as_ref(), name, number))
 }
 
 /// What is behind headers. A pattern of its own beats what the buffers are filled with.

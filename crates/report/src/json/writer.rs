@@ -62,12 +62,7 @@ impl Writer {
 
     /// `"key" : [ 5, 5.500000, … ]`.
     pub fn numbers(&mut self, key: &str, values: impl IntoIterator<Item = f64>) {
-        self.list(key, |json| {
-            for value in values {
-                json.separate();
-                json.push_number(value);
-            }
-        });
+        self.numbers_known(key, values.into_iter().map(Some));
     }
 
     /// The same with `null` for those that are not known.
