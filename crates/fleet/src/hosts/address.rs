@@ -15,7 +15,8 @@ pub(super) struct Address {
 /// `user@host:port`, `host`, `[::1]:22`, `::1`; in fio's lists also `ip:host,port`, `ip6:host,port`,
 /// `sock:path`.
 pub(super) fn read(text: &str, is_fios: bool) -> Result<Address, Mistake> {
-    if is_fios && text.strip_prefix("sock:").is_some_and(|path| !path.is_empty()) {
+    if is_fios && let Some(path) = text.strip_prefix("sock:") {
+        check_socket(path)?;
         return Ok(Address { host: text.to_string(), ..Address::default() });
     }
     let mut at = 0;
@@ -60,12 +61,25 @@ fn of_port(text: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// What may stand in a name: nothing that a shell, a terminal or a list would read as more than a letter.
+fn is_plain(letter: char) -> bool {
+    letter.is_alphanumeric() || "._-:%".contains(letter)
+}
+
+/// The path of a socket is held to it too: a program that reaches hosts gets it in place of a name.
+fn check_socket(path: &str) -> Result<(), Mistake> {
+    if !path.is_empty() && path.chars().all(|letter| is_plain(letter) || "/,+=@".contains(letter)) {
+        return Ok(());
+    }
+    let message = format!("\"{}\" is not the path of a socket", fiord_options::shown::visible(path));
+    Err(Mistake::new("sock:".len(), message, "name the socket by letters, digits and ._-:%/,+=@ alone"))
+}
+
 fn check(user: Option<&str>, host: &str, at: usize) -> Result<(), Mistake> {
     let remedy = "write a name or an address, such as db1, user@db1 or db1:22";
     if host.is_empty() {
         return Err(Mistake::new(at, "no host", remedy));
     }
-    let is_plain = |letter: char| letter.is_alphanumeric() || "._-:%".contains(letter);
     for (what, text) in [("host", host), ("user", user.unwrap_or("x"))] {
         if text.is_empty() || text.starts_with('-') || !text.chars().all(is_plain) {
             let message = format!("\"{}\" is not the name of a {what}", fiord_options::shown::visible(text));
@@ -97,6 +111,7 @@ mod tests {
             ("ip:127.0.0.1,8765", true, " 127.0.0.1 8765"),
             ("ip6:::1,8770", true, " ::1 8770"),
             ("127.0.0.1,8765", true, " 127.0.0.1 8765"),
+            ("sock:/run/a@b,1.sock", true, " sock:/run/a@b,1.sock "),
         ] {
             assert_eq!(shown(text, is_fios), expected, "{text}");
         }
@@ -121,6 +136,10 @@ mod tests {
         ] {
             let mistake = read(text, false).unwrap_err();
             assert!(mistake.at <= text.len() && !mistake.message.contains('\x1b'), "{text:?} {mistake:?}");
+        }
+        for text in ["sock:", "sock:/x;rm", "sock:/x y", "sock:$(x)", "sock:/x\x1b[2J"] {
+            let mistake = read(text, true).unwrap_err();
+            assert!(mistake.at == 5 && !mistake.message.contains('\x1b'), "{text:?} {mistake:?}");
         }
     }
 }
