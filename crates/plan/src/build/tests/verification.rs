@@ -25,3 +25,19 @@ fn a_block_that_no_header_can_describe_is_refused() {
     assert!(message.contains("a block of 4294967296 bytes cannot be verified"), "{message}");
     assert_eq!(jobs("--name=a --ioengine=psync --filename=f --size=1t --rw=write --bs=8g").len(), 1);
 }
+
+#[test]
+fn a_state_is_saved_by_jobs_that_write_and_loaded_where_one_was_saved() {
+    let states = |more: &str| {
+        let line = format!("--name=a/b --ioengine=psync --filename=f --size=1m --verify=crc32c {more}");
+        let verification = jobs(&line)[0].verification.clone().unwrap();
+        [verification.saved_state, verification.loaded_state]
+            .map(|path| path.map(|path| path.display().to_string()))
+    };
+    let local = || Some("local-a.b-0-verify.state".to_string());
+    assert_eq!(states("--rw=write"), [local(), None]);
+    assert_eq!(states("--rw=write --verify_state_save=0"), [None, None]);
+    assert_eq!(states("--rw=read --verify_state_load=1"), [None, local()]);
+    assert_eq!(states("--rw=write --verify_only=1"), [None, None]);
+    assert_eq!(states("--rw=write --aux-path=d")[0], Some("d/local-a.b-0-verify.state".to_string()));
+}
