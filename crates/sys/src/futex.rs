@@ -3,12 +3,12 @@
 //!
 //! Invariant: a thread never sleeps once the counter differs from the value it has read.
 
+use std::io::{Error, ErrorKind};
+use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rustix::thread::futex::{self, Flags};
-
-use crate::clock::timespec;
+use crate::clock::c_timespec;
 
 /// A counter that is incremented after each change that other threads wait for.
 #[derive(Debug, Default)]
@@ -26,15 +26,36 @@ impl EventCount {
     /// Increments the count and wakes all waiting threads.
     pub fn notify_all(&self) {
         self.count.fetch_add(1, Ordering::SeqCst);
-        // Waking cannot fail: the address is that of a word of this process.
-        let _ = futex::wake(&self.count, Flags::PRIVATE, i32::MAX.cast_unsigned());
+        wake(&self.count, i32::MAX.cast_unsigned());
     }
 
     /// Sleeps until the count differs from `seen`, for `at_most` this long, or until a signal arrives.
     pub fn wait(&self, seen: u32, at_most: Option<Duration>) {
         // Why it returned does not matter: the caller checks its condition again.
-        let _ = futex::wait(&self.count, Flags::PRIVATE, seen, at_most.map(timespec).as_ref());
+        wait(&self.count, seen, at_most);
     }
+}
+
+/// Wakes at most so many threads that wait for a change of the word.
+pub(crate) fn wake(word: &AtomicU32, threads: u32) {
+    call(word, libc::FUTEX_WAKE, threads, None);
+}
+
+/// Sleeps until the thread is woken, unless the word differs from `seen`; for `at_most` this long, or until a signal arrives, which
+/// is then `true`.
+pub(crate) fn wait(word: &AtomicU32, seen: u32, at_most: Option<Duration>) -> bool {
+    call(word, libc::FUTEX_WAIT, seen, at_most) == -1
+        && Error::last_os_error().kind() == ErrorKind::Interrupted
+}
+
+/// The system call, by the C library's function with the types that Miri demands: rustix passes another pointer. It fails only as
+/// `wait` says, because the word is one of this process.
+fn call(word: &AtomicU32, operation: i32, value: u32, at_most: Option<Duration>) -> libc::c_long {
+    let at_most = at_most.map(c_timespec);
+    let timeout = at_most.as_ref().map_or(ptr::null(), ptr::from_ref);
+    let operation = operation | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the kernel reads the word, and the time if there is one; both live until it returns.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, timeout) }
 }
 
 #[cfg(test)]

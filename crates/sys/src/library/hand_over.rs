@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
-use rustix::thread::futex::{self, Flags};
-
-use crate::clock::timespec;
+use crate::futex;
 
 /// The end of the list; other numbers are those of places plus one.
 const END: u32 = 0;
@@ -108,8 +106,7 @@ impl HandOver {
             }
         }
         if shared.is_waited_for.load(Ordering::SeqCst) {
-            // Waking cannot fail: the address is that of a word of this process.
-            let _ = futex::wake(&shared.newest, Flags::PRIVATE, 1);
+            futex::wake(&shared.newest, 1);
         }
     }
 
@@ -145,9 +142,9 @@ impl HandOver {
     /// one thread.
     pub fn wait(&self, at_most: Option<Duration>) -> bool {
         self.is_waited_for.store(true, Ordering::SeqCst);
-        let woken = futex::wait(&self.newest, Flags::PRIVATE, END, at_most.map(timespec).as_ref());
+        let interrupted = futex::wait(&self.newest, END, at_most);
         self.is_waited_for.store(false, Ordering::SeqCst);
-        woken == Err(rustix::io::Errno::INTR)
+        interrupted
     }
 }
 
