@@ -16,7 +16,7 @@ use crate::tally::{Counts, Tally};
 const SECONDS: u32 = 5;
 
 /// The stage of CI runs one share of the targets.
-const SHARES: u64 = 4;
+const SHARES: usize = 4;
 
 /// Names the target of the fuzz binary; `fiord_fuzz::CHOICE`.
 const CHOICE: &str = "FIORD_FUZZ_TARGET";
@@ -61,12 +61,7 @@ pub fn smoke(seconds: u32, share: Share) -> StageResult {
     if !has_cxx() {
         return StageResult::Skipped("libFuzzer needs a C++ compiler".to_string());
     }
-    let chosen = build().and_then(|targets| {
-        let number = if let Share::All = share { None } else { Some(repo::commit_number()? % SHARES) };
-        let chosen = targets.into_iter().zip((0..SHARES).cycle());
-        let chosen = chosen.filter(|(_, share)| number.is_none_or(|number| number == *share));
-        Ok(chosen.map(|(target, _)| target).collect::<Vec<_>>())
-    });
+    let chosen = build().and_then(|targets| share.choose(targets, SHARES));
     let targets = match chosen {
         Ok(targets) => targets,
         Err(why) => return StageResult::Failed(Tally::default(), why),

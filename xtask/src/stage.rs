@@ -6,9 +6,9 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use crate::machine;
 use crate::stage_times::Times;
 use crate::tally::{Counts, Tally};
+use crate::{machine, repo};
 
 /// Lines of a stage's failures that the summary repeats.
 const FAILURE_LINES_MAX: usize = 80;
@@ -55,6 +55,18 @@ pub enum Share {
     /// The part that the commit chooses, so that all parts have their turn.
     OfCommit,
     All,
+}
+
+impl Share {
+    /// Those of these that it has: of the share of a commit, one in `shares` of them.
+    pub fn choose<T>(self, all: impl IntoIterator<Item = T>, shares: usize) -> Result<Vec<T>, String> {
+        let first = match self {
+            Share::All => return Ok(all.into_iter().collect()),
+            Share::OfCommit => repo::commit_number()? % shares as u64,
+        };
+        let first = usize::try_from(first).unwrap_or_default();
+        Ok(all.into_iter().skip(first).step_by(shares).collect())
+    }
 }
 
 /// Everything that has run so far.
