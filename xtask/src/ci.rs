@@ -29,6 +29,8 @@ struct Stage(&'static str, Turn, fn(&Gate) -> StageResult);
 /// When a stage runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
+    /// While what the others need is installed: these need Rust and a C compiler alone.
+    First,
     /// One after the other, in the order of the list.
     InOrder,
     /// While the stages after it run in order: most of its time is waiting. Two of them run one after the other.
@@ -37,16 +39,16 @@ enum Turn {
     Last,
 }
 
-use Turn::{Beside, InOrder, Last};
+use Turn::{Beside, First, InOrder, Last};
 
 /// The nice value of what runs in order while tests run beside it: theirs wait for no compiler.
 const NICE_BESIDE_TESTS: i32 = 10;
 
 const STAGES: &[Stage] = &[
-    Stage("fmt", InOrder, |_| StageResult::of(fmt::check())),
-    Stage("tidy", InOrder, |_| StageResult::of(tidy::run())),
+    Stage("fmt", First, |_| StageResult::of(fmt::check())),
+    Stage("tidy", First, |_| StageResult::of(tidy::run())),
+    Stage("build", First, |_| cargo(&["test", "--workspace", "--no-run"])),
     Stage("site", InOrder, |_| site::stage()),
-    Stage("build", InOrder, |_| cargo(&["test", "--workspace", "--no-run"])),
     Stage("test", Beside, |_| test_run::tests(tests)),
     Stage("compat", Beside, |gate| gate.with_binary(compat::stage)),
     Stage("servers", Beside, |gate| gate.with_binary(servers::stage)),
@@ -57,11 +59,8 @@ const STAGES: &[Stage] = &[
     }),
     Stage("unused", InOrder, |_| StageResult::of(unused::run())),
     Stage("doc", InOrder, |_| doc()),
-    Stage("targets", InOrder, |_| targets::stage()),
-    Stage("instructions", InOrder, |_| match compat::build(true) {
-        Ok(binary) => instructions::stage(&binary),
-        Err(why) => StageResult::of(Err(why)),
-    }),
+    Stage("targets", InOrder, |gate| targets::stage(gate.share)),
+    Stage("instructions", InOrder, |_| instructions::stage()),
     Stage("arm", InOrder, |gate| gate.with_binary(arm::stage)),
     Stage("address-sanitizer", InOrder, |_| address_sanitizer()),
     Stage("fuzz", InOrder, |gate| fuzz::smoke(FUZZ_SECONDS_PER_TARGET, gate.share)),
@@ -100,15 +99,19 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let asked = |flag: &str| flags.iter().any(|given| *given == flag);
     let chosen = |Stage(name, ..): &&Stage| names.is_empty() || names.iter().any(|asked| asked == name);
     let chosen: Vec<&Stage> = STAGES.iter().filter(chosen).collect();
-    if asked("--install") {
-        install::run(&chosen.iter().map(|Stage(name, ..)| *name).collect::<Vec<_>>())?;
-    }
     let gate = Gate {
         share: if asked("--all") { Share::All } else { Share::OfCommit },
         binary: OnceLock::new(),
         is_built: chosen.iter().any(|Stage(name, ..)| *name == "build"),
     };
     let stages = Stages::default();
+    std::thread::scope(|scope| {
+        if asked("--install") {
+            scope.spawn(|| install::run(&chosen.iter().map(|Stage(name, ..)| *name).collect::<Vec<_>>()));
+        }
+        let first = chosen.iter().filter(|Stage(_, turn, _)| *turn == First);
+        first.for_each(|Stage(name, _, work)| stages.run(name, || work(&gate)));
+    });
     run_stages(&chosen, &gate, &stages);
     if asked("--record") {
         stage_times::record(&stages.passed())?;
@@ -119,8 +122,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
 }
 
-/// Runs the stages: each of those that run beside others from the place where it stands in the list on. What a thread starts
-/// inherits its nice value.
+/// Runs the stages but the first: each of those that run beside others from the place where it stands in the list on. What a thread
+/// starts inherits its nice value.
 fn run_stages(chosen: &[&Stage], gate: &Gate, stages: &Stages) {
     let run = |Stage(name, _, work): &Stage| stages.run(name, || work(gate));
     let (beside, queue) = std::sync::mpsc::channel::<&Stage>();
@@ -134,7 +137,7 @@ fn run_stages(chosen: &[&Stage], gate: &Gate, stages: &Stages) {
                     let _ = beside.send(stage);
                     let _ = thread::set_nice(NICE_BESIDE_TESTS);
                 }
-                Last => {}
+                First | Last => {}
             }
         }
         drop(beside);

@@ -125,7 +125,7 @@ const CARGO_SUBCOMMANDS: &[(&str, &str, &str)] = &[("mutants", "mutants", "cargo
 
 /// Installs what these stages need: packages (as root, or through sudo), virtual environments, compilers. Each is named
 /// before.
-pub fn run(stages: &[&str]) -> Result<(), String> {
+pub fn run(stages: &[&str]) {
     let is_chosen = |stage: &str| stages.contains(&stage);
     let needed = PACKAGES.iter().filter(|(of, _)| of.iter().any(|stage| is_chosen(stage)));
     packages::install(&needed.flat_map(|(_, packages)| *packages).copied().collect::<Vec<_>>());
@@ -133,7 +133,7 @@ pub fn run(stages: &[&str]) -> Result<(), String> {
     if is_chosen("address-sanitizer") {
         nightly();
     }
-    if is_chosen("dist") {
+    if is_chosen("dist") || is_chosen("instructions") {
         dist::install();
     }
     if is_chosen("arm") {
@@ -150,7 +150,6 @@ pub fn run(stages: &[&str]) -> Result<(), String> {
     {
         println!("install: {why}; the cases in the guest will be skipped");
     }
-    Ok(())
 }
 
 /// Makes the virtual environments that these stages need.
@@ -175,14 +174,14 @@ fn nightly() {
     }
 }
 
-/// Builds a subcommand of cargo from source, hardly optimised: it runs for seconds, and would compile for minutes.
+/// Builds a subcommand of cargo from source, not optimised: it runs for seconds, and would compile for minutes.
 fn cargo_subcommand(name: &str, package: &str) {
     if quiet(&mut repo::cargo(&[name, "--version"])) {
         return;
     }
     println!("install: {package}");
-    let mut cargo = repo::cargo(&["install", "--quiet", "--locked", package]);
-    cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1").env("CARGO_PROFILE_RELEASE_LTO", "off");
+    let mut cargo = repo::cargo(&["install", "--quiet", "--locked", "--debug", package]);
+    cargo.env("CARGO_PROFILE_DEV_DEBUG", "0");
     if let Err(why) = stage::command(cargo) {
         println!("install: {why}; what needs cargo {name} will be skipped");
     }
