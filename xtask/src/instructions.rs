@@ -1,4 +1,5 @@
-//! Instructions per I/O on the null engine, counted by callgrind and compared with those recorded in the repository.
+//! Instructions per I/O on the null engine, counted by callgrind and compared with those recorded in the repository. The binary is
+//! the static one, which the packages have.
 //!
 //! Invariant: a figure is the difference of two runs of different length, so that it excludes everything done once per
 //! run, and only that of the worker's thread. It is repeatable to a tenth; the rest is work done once per millisecond.
@@ -10,8 +11,8 @@ use std::process::{Command, Stdio};
 use serde_json::{Map, Value, json};
 
 use crate::bench::{self, Scratch};
-use crate::repo;
 use crate::stage::StageResult;
+use crate::{dist, repo};
 
 const RECORD: &str = "bench/instructions.json";
 
@@ -53,14 +54,14 @@ pub fn run(args: &[String]) -> Result<(), String> {
         _ => return Err(USAGE.to_string()),
     };
     can_count()?;
-    let fiord = bench::fiord()?;
+    let fiord = bench::path_of("FIORD").map_or_else(dist::compiled, Ok)?;
     if records { record(&fiord) } else { compare(&fiord) }
 }
 
 /// The stage of CI.
-pub fn stage(fiord: &Path) -> StageResult {
+pub fn stage() -> StageResult {
     match can_count() {
-        Ok(()) => StageResult::of(compare(fiord)),
+        Ok(()) => StageResult::of(dist::compiled().and_then(|fiord| compare(&fiord))),
         Err(why) => StageResult::Skipped(why),
     }
 }

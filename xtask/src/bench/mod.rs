@@ -81,7 +81,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 }
 
 /// Absolute, because the programs run in another directory; a bare name is searched for in PATH.
-fn path_of(variable: &str) -> Option<PathBuf> {
+pub fn path_of(variable: &str) -> Option<PathBuf> {
     let path = PathBuf::from(std::env::var_os(variable)?);
     let is_bare = path.components().count() == 1;
     Some(if is_bare { path } else { std::path::absolute(&path).unwrap_or(path) })

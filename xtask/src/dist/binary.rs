@@ -4,7 +4,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{fs, io};
 
 use fiord_sys::errno::error_text;
@@ -13,8 +12,10 @@ use super::processor::Processor;
 use super::sizes;
 use crate::{repo, stage};
 
-/// The profile of Cargo.toml that it is built with.
-pub const PROFILE: &str = "dist";
+/// The profile of Cargo.toml that it is built with: that of what is handed out, or the quicker one of `cargo build --release`.
+pub fn profile(is_quick: bool) -> &'static str {
+    if is_quick { "release" } else { "dist" }
+}
 
 /// Why it cannot be built here.
 pub fn is_possible(processor: &Processor) -> Result<(), String> {
@@ -22,28 +23,27 @@ pub fn is_possible(processor: &Processor) -> Result<(), String> {
     processor.is_possible()
 }
 
-/// Where it is built. The packagers find files there by paths that begin with `target/release/`.
-pub fn path(processor: &Processor) -> PathBuf {
-    repo::target_dir().join(processor.target).join(PROFILE).join("fiord")
-}
-
-/// Builds it; quickly means that it is optimised less, so that its size says nothing.
-pub fn build(processor: &Processor, is_quick: bool, is_recorded: bool) -> Result<PathBuf, String> {
+/// Compiles it, with its symbols; quickly means that its size says nothing.
+pub fn compile(processor: &Processor, is_quick: bool) -> Result<PathBuf, String> {
     is_possible(processor)?;
-    let args = ["rustc", "--quiet", "--profile", PROFILE, "-p", "fiord", "--bin", "fiord", "--target"];
+    let profile = profile(is_quick);
+    let args = ["rustc", "--quiet", "--profile", profile, "-p", "fiord", "--bin", "fiord", "--target"];
     let mut cargo = repo::cargo(&args);
     cargo.arg(processor.target).arg("--").args(linker()?).env("CARGO_ENCODED_RUSTFLAGS", flags()?);
     processor.cross_compile(&mut cargo)?;
-    if is_quick {
-        hardly_optimise(&mut cargo);
-    }
-    // The symbols say what belongs to which crate. Cargo links the file here anew, with its symbols, only if it is not here.
-    let binary = path(processor);
+    // Cargo links the file here anew, with its symbols, only if it is not here.
+    let binary = repo::target_dir().join(processor.target).join(profile).join("fiord");
     if binary.exists() {
         fs::remove_file(&binary).map_err(|error| format!("{}: {error}", binary.display()))?;
     }
     cargo.env("CARGO_PROFILE_DIST_STRIP", "none");
     stage::command(cargo)?;
+    Ok(binary)
+}
+
+/// Builds it as it is handed out, without symbols: they say what belongs to which crate.
+pub fn build(processor: &Processor, is_quick: bool, is_recorded: bool) -> Result<PathBuf, String> {
+    let binary = compile(processor, is_quick)?;
     let sizes = sizes::by_crate(&binary, processor)?;
     sizes::strip(&binary, processor)?;
     let bytes = fs::metadata(&binary).map_err(|error| format!("{}: {error}", binary.display()))?.len();
@@ -58,12 +58,6 @@ pub fn build(processor: &Processor, is_quick: bool, is_recorded: bool) -> Result
         sizes::check(bytes)?;
     }
     Ok(binary)
-}
-
-/// Saves most of the time that the profile takes.
-pub fn hardly_optimise(cargo: &mut Command) {
-    let quick = [("LTO", "off"), ("CODEGEN_UNITS", "16"), ("OPT_LEVEL", "1")];
-    cargo.envs(quick.map(|(setting, value)| (format!("CARGO_PROFILE_DIST_{setting}"), value)));
 }
 
 /// Flags for every crate, as cargo takes them from its environment: panics name files of other crates by crate and version, not

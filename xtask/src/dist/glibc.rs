@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::binary::{self, PROFILE};
+use super::binary;
 use super::place;
 use super::processor::Processor;
 use super::tree::Tree;
@@ -34,18 +34,16 @@ pub fn archive(tree: &Tree) -> Result<PathBuf, String> {
 pub fn build(processor: &Processor, is_quick: bool) -> Result<PathBuf, String> {
     is_possible()?;
     let target = processor.target.replace("musl", "gnu");
+    let profile = binary::profile(is_quick);
     let mut cargo =
-        repo::cargo(&["zigbuild", "--quiet", "--profile", PROFILE, "-p", "fiord", "--bin", "fiord"]);
+        repo::cargo(&["zigbuild", "--quiet", "--profile", profile, "-p", "fiord", "--bin", "fiord"]);
     cargo.args(["--target", &format!("{target}.2.{OLDEST_MINOR}")]);
     let mut path = OsString::from(repo::target_dir().join(ENVIRONMENT).join("bin"));
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
     cargo.env("PATH", path);
-    if is_quick {
-        binary::hardly_optimise(&mut cargo);
-    }
     stage::command(cargo)?;
-    let binary = repo::target_dir().join(target).join(PROFILE).join("fiord");
+    let binary = repo::target_dir().join(target).join(profile).join("fiord");
     let newest = newest_symbol(&binary)?;
     if newest > OLDEST_MINOR {
         return Err(format!("{}: needs glibc 2.{newest}, not 2.{OLDEST_MINOR}", binary.display()));

@@ -24,7 +24,6 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::stage::{Share, StageResult};
-use crate::tally::Tally;
 use crate::{install, repo};
 
 use self::artefact::{ALL, Artefact, Made};
@@ -50,7 +49,7 @@ and SHA256SUMS of them. Without a name it makes all six; cargo x ci --install in
   --for PROCESSOR
                 x86_64 (the default) or aarch64, whose binary runs here under qemu's emulation of programs
   --install     first installs what building for this processor needs
-  --quick       hardly optimises the binary, to save time: for trying the packages out
+  --quick       optimises the binary as cargo build --release does, to save time: for trying the packages out
   --record      writes sizes and times of everything to docs/install.md, and the bytes by crate to bench/binary.json
   --recipes     also writes what other package managers install the archives by, of both processors: fiord.rb (Homebrew),
                 PKGBUILD and .SRCINFO (AUR), flake.nix (Nix)
@@ -111,7 +110,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if let Some(key) = key {
         signature::write(&directory, Path::new(key))?;
     }
-    tried.map_or(Ok(()), |root| bare_root::run(&binary::path(processor), root))
+    tried.map_or(Ok(()), |root| bare_root::run(&made[0].path, root))
 }
 
 fn processor_named(name: &str) -> Result<&'static Processor, String> {
@@ -122,11 +121,16 @@ fn processor_named(name: &str) -> Result<&'static Processor, String> {
 /// Installs what the stage needs.
 pub fn install() {
     if let Err(why) = processor::ALL[0].install() {
-        println!("install: {why}; the stage dist will be skipped");
+        println!("install: {why}; what needs its static binary will be skipped");
     }
 }
 
-/// Builds, packages, and prints a table of what was made.
+/// The static binary of this machine's processor, optimised as by `cargo build --release`, for what counts its instructions.
+pub fn compiled() -> Result<PathBuf, String> {
+    binary::compile(&processor::ALL[0], true)
+}
+
+/// Builds, packages, and prints a table of what was made: the binary first.
 fn make(
     processor: &'static Processor,
     wanted: &[&Artefact],
@@ -175,21 +179,19 @@ pub fn stage(share: Share) -> StageResult {
         clean_root::by_apt(&directory)?;
         clean_root::by_rpm(&directory)?;
         let (package, _workshop) = recipes::check(&directory)?;
-        clean_root::by_tar(&package)
+        clean_root::by_tar(&package)?;
+        bare_root::run(&made[0].path, None)
     });
-    let started = installed.and_then(|()| bare_root::run(&binary::path(processor), None));
-    StageResult::of(started).and(on_glibc(processor, share))
+    StageResult::of(installed).and(on_glibc(processor, share))
 }
 
 /// Of eight commits one builds fiord for older systems, since that compiles everything once more, and runs it on the oldest
 /// Debian that its mirrors have.
 fn on_glibc(processor: &Processor, share: Share) -> StageResult {
-    let is_turn = || Ok(share == Share::All || repo::commit_number()? % 8 == 0);
-    match glibc::is_possible().and_then(|()| is_turn()) {
+    match glibc::is_possible().and_then(|()| share.choose([processor], 8)) {
         Err(why) => StageResult::Skipped(why),
-        Ok(false) => StageResult::Passed(Tally::default()),
-        Ok(true) => {
-            StageResult::of(glibc::build(processor, true).and_then(|binary| clean_root::of_oldest(&binary)))
-        }
+        Ok(chosen) => StageResult::of(chosen.into_iter().try_for_each(|processor| {
+            glibc::build(processor, true).and_then(|binary| clean_root::of_oldest(&binary))
+        })),
     }
 }
