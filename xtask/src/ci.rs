@@ -239,6 +239,7 @@ fn sanitized(target: &str) -> StageResult {
             .args(alone.iter().flat_map(|name| ["--", "--exact", name]))
             .env("RUSTFLAGS", "-Zsanitizer=address")
             .env("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1:handle_sigbus=0")
+            .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
             .env("CARGO_TARGET_DIR", repo::target_dir().join("address-sanitizer"));
         command
     })

@@ -48,6 +48,12 @@ fn ns(time: Duration) -> u64 {
     u64::capped(time.as_nanos())
 }
 
+/// How long to wait for about [`EVENTS_WAITED_FOR`] more if so many were recorded in this time.
+fn pause_ns(elapsed_ns: u64, events: u64) -> u64 {
+    let pause_ns = elapsed_ns.saturating_mul(EVENTS_WAITED_FOR) / events.max(1);
+    pause_ns.clamp(ns(EVERY_MIN), ns(EVERY))
+}
+
 /// Devices that are being watched.
 pub(crate) struct Watch<'w> {
     devices: &'w [BlockDevice],
@@ -106,9 +112,8 @@ impl<'w> Watch<'w> {
             self.now_ns = clock::monotonic_ns();
             let threads = self.probe_threads();
             if let Some(counter) = &mut self.counter {
-                let events = counter.read(threads).max(1);
-                let pause_ns = (self.now_ns - before_ns).saturating_mul(EVENTS_WAITED_FOR) / events;
-                self.pause_ns = pause_ns.clamp(ns(EVERY_MIN), ns(EVERY));
+                let events = counter.read(threads);
+                self.pause_ns = pause_ns(self.now_ns - before_ns, events);
             }
         }
     }
@@ -301,4 +306,21 @@ fn dirtiers(before: &Counters, after: &Counters) -> Vec<Dirtier> {
         dirtier.bytes > least && processes::of_thread(dirtier.pid).is_ok_and(|found| !found.is_kernel)
     });
     dirtiers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_emptied_the_more_often_the_more_is_recorded() {
+        let pause_ms = |elapsed_ms: u64, events| pause_ns(elapsed_ms * 1_000_000, events) as f64 / 1e6;
+        assert_eq!(
+            [pause_ms(100, 0), pause_ms(100, 9_999)],
+            [100.0, 100.0],
+            "few do not have to be waited for"
+        );
+        assert_eq!([pause_ms(100, 20_000), pause_ms(50, 50_000)], [50.0, 10.0]);
+        assert_eq!([pause_ms(5, 50_000), pause_ns(u64::MAX, 1) as f64 / 1e6], [5.0, 100.0]);
+    }
 }
