@@ -1,6 +1,6 @@
 //! Hosts that are reached by a command.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 
@@ -227,14 +227,20 @@ fn an_agent_that_is_killed_is_lost_and_the_others_finish() {
 fn an_agent_that_was_frozen_for_20_seconds_goes_on() {
     needs!("sh" of "dash");
     let fleet = Fleet::new(&["a", "b"]).unwrap();
-    let child = fleet.start(&LONG.replace("600", "20"), 2).unwrap();
+    let job = format!("{} --status-interval=1 --output-format=normal,json", LONG.replace("600", "20"));
+    let mut child = fleet.start(&job, 2).unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "Hosts:"), "both have told what they did");
+    let rest = std::thread::spawn(move || lines.collect::<Vec<String>>());
     let frozen = fleet.agents()[0];
     kill("-STOP", frozen);
     assert!(eventually(|| fleet.agents().len() == 1), "the other has ended");
     kill("-CONT", frozen);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let report = report(&output).unwrap();
+    let rest = rest.join().unwrap();
+    let document = rest.iter().skip_while(|line| *line != "{").map(String::as_str).collect::<String>();
+    let report: Value = serde_json::Deserializer::from_str(&document).into_iter().next().unwrap().unwrap();
     assert_eq!(fates(&report), ["complete"; 2]);
     // What it did while nobody saw it is neither nothing nor even.
     let unknown =
@@ -242,6 +248,14 @@ fn an_agent_that_was_frozen_for_20_seconds_goes_on() {
     let hosts = report["fleet"]["over_time"]["hosts"].as_array().unwrap();
     assert!(hosts.iter().map(unknown).max() >= Some(15), "{hosts:?}");
     assert_eq!(report["fleet"]["window"]["sampled"], false, "the other ended meanwhile");
+    let intervals = report["fleet"]["intervals"].as_array().unwrap();
+    let of_one = intervals.iter().filter(|interval| interval["hosts"].as_array().unwrap().len() == 1);
+    let of_one: Vec<&Value> = of_one.collect();
+    assert!(of_one.len() >= 5, "its old figures are in no sum: {intervals:?}");
+    assert!(
+        of_one.iter().all(|interval| interval["all"]["ios"] == interval["hosts"][0]["ios"]),
+        "{of_one:?}"
+    );
 }
 
 #[test]

@@ -138,7 +138,8 @@ impl<'a> HostsPresenter<'a> {
             fate: remote.fate().cloned().unwrap_or_default(),
             stages: remote.stages().to_vec(),
             facts: remote.facts().cloned(),
-            report: report.clone(),
+            // What a silent host had done is not what it has done by now.
+            report: report.clone().filter(|_| remote.fate().is_some() || !is_silent(remote, now())),
             ..HostRun::default()
         };
         self.hosts.iter().zip(controller.remotes()).zip(&self.reports).map(of).collect()
@@ -290,9 +291,13 @@ pub(super) fn finish_metrics(mut metrics: MetricsExporter, fleet: &FleetReport) 
 fn state(remote: &Remote, now_ns: i64) -> &'static str {
     match remote.fate() {
         Some(fate) => fate.word(),
-        None if remote.silent_ns(now_ns) > SILENT_NS => "silent",
+        None if is_silent(remote, now_ns) => "silent",
         None => remote.doing(),
     }
+}
+
+fn is_silent(remote: &Remote, now_ns: i64) -> bool {
+    remote.silent_ns(now_ns) > SILENT_NS
 }
 
 fn now() -> i64 {
