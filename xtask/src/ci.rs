@@ -72,12 +72,13 @@ const STAGES: &[Stage] = &[
 ];
 
 /// Tests of the stage `test` that skip on a machine whose processors have other work, as they mostly have there.
-const NEED_PROCESSORS: [&str; 6] = [
+const NEED_PROCESSORS: [&str; 7] = [
     "etcd::etcds_own_p99_of_syncs_matches_the_check",
     "findings::direct::a_server_that_has_a_cache_is_found_and_nothing_is_concluded",
     "findings::table::cpu_bound",
     "findings::table::cpu_contended",
     "findings::table::foreign_cpu",
+    "findings::table::not_steady",
     "postgres::the_syncs_of_its_log_take_as_long_as_those_of_the_check",
 ];
 

@@ -2,14 +2,13 @@
 //!
 //! Invariant: both report their own figures: ClickHouse the time of its query, the kernel what it read for it, fiord its JSON.
 
-use std::fs;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use fiord_testing::agreement::{Figures, assert_agree};
 use fiord_testing::need;
 
-use crate::common::{Dir, Running, helper, until};
+use crate::common::{Dir, Running, bytes_from_devices, helper, until};
 
 /// Its settings: two ports of loopback, and all of its files in one directory.
 const CONFIGURATION: &str = "<yandex><logger><level>warning</level><log>DIR/log</log><errorlog>DIR/errors</errorlog></logger>
@@ -69,20 +68,13 @@ impl ClickHouse {
         }
     }
 
-    /// Bytes that it has read from disks.
-    fn read_bytes(&self) -> f64 {
-        let counters = fs::read_to_string(format!("/proc/{}/io", self.running.0.id())).unwrap();
-        let line = counters.lines().find_map(|line| line.strip_prefix("read_bytes: "));
-        line.unwrap().parse().unwrap()
-    }
-
     /// Bytes per second of a scan of the column by four threads, past the page cache.
     fn scan(&self) -> f64 {
-        let before = self.read_bytes();
+        let before = bytes_from_devices(&self.running);
         let options = ["--time", "--max_threads=4", "--min_bytes_to_use_direct_io=1"];
         let answer = self.ask(&[&options[..], &["-q", "select max(x) from t"]].concat()).unwrap();
         let seconds: f64 = answer.lines().last().unwrap().parse().unwrap();
-        (self.read_bytes() - before) / seconds
+        (bytes_from_devices(&self.running) - before) as f64 / seconds
     }
 }
 

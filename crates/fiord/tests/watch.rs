@@ -17,8 +17,8 @@ use crate::common::fuse::{Asked, Fuse, Reply};
 use crate::common::schema::assert_documented;
 use crate::common::study::{as_ordinary_user, public};
 use crate::common::{
-    Dir, LoopDevice, Mount, Running, assert_fits_terminal, finish, fiord, helper, in_one_line, signal, start,
-    until, until_working,
+    Dir, LoopDevice, Mount, Running, assert_fits_terminal, bytes_from_devices, finish, fiord, helper,
+    in_one_line, signal, start, until, until_working,
 };
 
 /// A device that nobody uses, over a file in memory: a disk below the file would be watched as well, and others use it.
@@ -240,7 +240,10 @@ fn a_control_group_is_chosen_by_name_by_directory_and_by_its_container() {
     let name = format!("/{}", group.path().file_name().unwrap().to_string_lossy());
     for choice in [format!("--cgroup {name}"), format!("--cgroup {directory}"), format!("--container {id}")] {
         let running = watching(&dir, &device, &format!("--json {choice}"));
-        until_read(&device, 500);
+        for reader in [&inside, &outside] {
+            let before = bytes_from_devices(reader);
+            until("it has read", || bytes_from_devices(reader) > before);
+        }
         let document = stopped(running);
         assert_eq!(document["chosen"], json!(format!("control group {name}")), "{choice}");
         let party =

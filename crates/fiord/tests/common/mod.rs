@@ -197,12 +197,20 @@ pub fn until_moved(running: &Running, bytes: u64) {
 /// How much a run has read and written.
 #[track_caller]
 pub fn moved_bytes(running: &Running) -> u64 {
+    counted_bytes(running, "rchar: ") + counted_bytes(running, "wchar: ")
+}
+
+/// How much a program has read from devices.
+#[track_caller]
+pub fn bytes_from_devices(running: &Running) -> u64 {
+    counted_bytes(running, "read_bytes: ")
+}
+
+#[track_caller]
+fn counted_bytes(running: &Running, key: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{}/io", running.0.id()));
     let text = text.expect("the run has ended before its time");
-    let count = |key: &str| -> u64 {
-        text.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim().parse().unwrap()
-    };
-    count("rchar:") + count("wchar:")
+    text.lines().find_map(|line| line.strip_prefix(key)).unwrap().parse().unwrap()
 }
 
 /// Waits until a run has a thread of this name, of which the kernel keeps 15 characters.
