@@ -153,6 +153,9 @@ pub fn run(job: Job, onlooker: &mut dyn Onlooker) -> Finished {
         }
     }
     pump.leave();
+    if trigger.has_fired() {
+        pump.name_lost_states(&places);
+    }
     // A run that was given up has no states that are worth a power cut.
     let trigger_warning = match signalled {
         None => trigger.run_command(&signal::is_stop_urgent),
@@ -208,6 +211,20 @@ impl Pump<'_> {
                 }
             }
         }
+    }
+
+    /// Says whose states have not come although a trigger has stopped the jobs: the command that is run then may be a power cut.
+    fn name_lost_states(&mut self, places: &[(Host, Launcher)]) {
+        let hosts = places.iter().zip(&self.states).zip(self.controller.remotes());
+        let lost = hosts
+            .filter(|((_, files), remote)| files.are_awaited && remote.fate().is_some_and(Fate::is_gone));
+        let said = lost.map(|(((host, _), _), _)| {
+            format!(
+                "{}: no state of its jobs has come: what they wrote cannot be verified after the trigger",
+                host.name
+            )
+        });
+        self.unsaved.extend(said);
     }
 
     /// Whether the trigger fires now: not before a host has started.
@@ -322,7 +339,7 @@ impl Pump<'_> {
                 }
                 ControllerAction::Write(number, piece) => self.logs.write(number, piece),
                 ControllerAction::Keep(number, state) => {
-                    let saved = self.states.get(number).map_or(Ok(()), |files| files.save(&state));
+                    let saved = self.states.get_mut(number).map_or(Ok(()), |files| files.save(&state));
                     self.unsaved.extend(saved.err());
                 }
                 ControllerAction::Done => self.is_done = true,

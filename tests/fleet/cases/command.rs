@@ -224,6 +224,29 @@ fn an_agent_that_is_killed_is_lost_and_the_others_finish() {
 }
 
 #[test]
+fn a_trigger_says_whose_states_were_lost_with_their_host() {
+    needs!("sh" of "dash");
+    let fleet = Fleet::new(&["a", "b"]).unwrap();
+    let hosts = fleet.directory.read("hosts").replace("[a]", "[a]\nfilename=of-a");
+    fleet.directory.write("hosts", &hosts.replace("[b]", "[b]\nfilename=of-b")).unwrap();
+    let job = "--via={agent} --on-lost=finish --name=w --ioengine=psync --rw=randwrite --size=8m --rate_iops=200 \
+               --verify=crc32c --do_verify=0 --shared --trigger-file=fire --trigger=ls";
+    let child = fleet.command(job).spawn().unwrap();
+    let is_written = |name| fleet.directory.join(name).metadata().is_ok_and(|file| file.len() > 0);
+    assert!(eventually(|| is_written("of-a") && is_written("of-b")), "both write");
+    kill("-KILL", fleet.agents()[0]);
+    fleet.directory.write("fire", "").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = text(&output.stderr);
+    let states = ["a", "b"].map(|host| format!("{host}-w-0-verify.state"));
+    let came = states.each_ref().map(|state| said.contains(state.as_str()));
+    assert!(output.status.code() == Some(1) && came[0] != came[1], "ls names one of {states:?}: {said}");
+    let lost = if came[0] { "b" } else { "a" };
+    assert!(said.contains(&format!("{lost}: no state of its jobs has come")), "{said}");
+    assert!(fleet.all_leave());
+}
+
+#[test]
 fn an_agent_that_was_frozen_for_20_seconds_goes_on() {
     needs!("sh" of "dash");
     let fleet = Fleet::new(&["a", "b"]).unwrap();

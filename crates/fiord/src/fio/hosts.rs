@@ -336,7 +336,7 @@ impl OnHosts<'_> {
             let is_unique = names.iter().filter(|other| *other == name).count() == 1;
             let prefix = if is_unique { name } else { &host.name };
             let prefix = prefix.replace('/', ".").into();
-            StateFiles { directory: directory.clone(), prefix, are_loaded: false }
+            StateFiles { directory: directory.clone(), prefix, are_loaded: false, are_awaited: verifies }
         };
         hosts.iter().zip(&names).map(files).collect()
     }
