@@ -88,6 +88,10 @@ struct World {
     /// Nothing overtakes on one connection.
     arrives_ns: BTreeMap<(usize, bool), i64>,
     is_done: bool,
+    /// What time moves by.
+    step_ns: i64,
+    /// The least that the report of a host has.
+    report_bytes: usize,
 }
 
 fn hello() -> Hello {
@@ -113,6 +117,8 @@ impl World {
             arrives_ns: BTreeMap::new(),
             is_done: false,
             random: Random::new(seed ^ 1),
+            step_ns: MS,
+            report_bytes: 1,
         };
         for number in 0..hosts {
             let ahead_ns = random.below(1000 * SECOND as u64) as i64;
@@ -141,6 +147,29 @@ impl World {
             world.controller.connecting(number, 0);
         }
         world
+    }
+
+    /// Something is wrong with half of the hosts, from some time before `until_ns` on. Some do nothing then until `thaw_ns`.
+    fn break_hosts(&mut self, random: &mut Random, some_refuse: bool, [until_ns, thaw_ns]: [i64; 2]) {
+        for host in &mut self.hosts {
+            let at_ns = random.below(until_ns as u64) as i64;
+            host.fault = match random.below(14) {
+                0 => Fault::Unreachable,
+                1 => Fault::Cut(at_ns),
+                2 => Fault::Frozen(at_ns, at_ns + 20 * SECOND),
+                3 => Fault::Frozen(at_ns, thaw_ns),
+                4 if some_refuse => Fault::Refuses,
+                5 => Fault::Fails,
+                6 => Fault::Damages,
+                _ => Fault::None,
+            };
+        }
+    }
+
+    /// The report of a host: its number, as often as it takes.
+    fn report_of(&self, number: usize) -> Vec<u8> {
+        let number = number.to_string();
+        number.repeat(self.report_bytes.div_ceil(number.len())).into_bytes()
     }
 
     fn send(&mut self, letter: Letter) {
@@ -203,6 +232,7 @@ impl World {
     }
 
     fn step(&mut self, number: usize, step: Step) {
+        let report = self.report_of(number);
         let (now_ns, host) = (self.now_ns, &mut self.hosts[number]);
         host.next = None;
         let there_ns = now_ns + host.ahead_ns;
@@ -232,7 +262,7 @@ impl World {
                 let failed = host.fault == Fault::Fails;
                 let status = if host.is_stopped { 143 } else { u8::from(failed) };
                 let cause = failed.then(|| "it failed".to_string());
-                AgentEvent::Ended { report: number.to_string().into_bytes(), status, cause }
+                AgentEvent::Ended { report, status, cause }
             }
         };
         let actions = self.hosts[number].agent.on(event, there_ns as u64);
@@ -277,9 +307,12 @@ impl World {
     }
 
     fn send_pieces(&mut self, number: usize) {
+        let host = &mut self.hosts[number];
+        if host.outbox.bytes().is_empty() {
+            return;
+        }
         let mut inbox = Inbox::default();
         inbox.push(&PREFACE);
-        let host = &mut self.hosts[number];
         loop {
             let bytes = host.outbox.bytes().to_vec();
             if bytes.is_empty() {
@@ -331,7 +364,7 @@ impl World {
         matches!(self.hosts[number].fault, Fault::Frozen(from, to) if (from..to).contains(&self.now_ns))
     }
 
-    /// The next moment at which something happens: a millisecond later at the soonest, a tenth of a second at the latest.
+    /// The next moment at which something happens, a tenth of a second later at the latest.
     fn next_ns(&self) -> i64 {
         let tick_ns = (self.now_ns / (100 * MS) + 1) * 100 * MS;
         let letter_ns = self.letters.first_key_value().map_or(tick_ns, |((at_ns, _), _)| *at_ns);
@@ -340,7 +373,7 @@ impl World {
         };
         let steps = self.hosts.iter().enumerate().filter_map(moves).map(|(at_ns, _)| at_ns);
         let next_ns = steps.chain([letter_ns]).min().unwrap_or(tick_ns).max(self.now_ns + 1);
-        ((next_ns + MS - 1) / MS * MS).min(tick_ns)
+        ((next_ns + self.step_ns - 1) / self.step_ns * self.step_ns).min(tick_ns)
     }
 
     /// Lets time pass until something happens.
@@ -434,31 +467,11 @@ fn every_host_has_one_fate_whatever_happens() {
         let mut random = Random::new(seed + 1000);
         let allow_missing = random.below(9) as usize;
         let mut world = World::new(seed, 8, allow_missing, seed % 7 == 0);
-        for host in &mut world.hosts {
-            let at_ns = random.below(8 * SECOND as u64) as i64;
-            host.writes_logs = seed % 10 == 0;
-            host.fault = match random.below(14) {
-                0 => Fault::Unreachable,
-                1 => Fault::Cut(at_ns),
-                2 => Fault::Frozen(at_ns, at_ns + 20 * SECOND),
-                3 => Fault::Frozen(at_ns, 390 * SECOND),
-                4 if seed % 5 == 0 => Fault::Refuses,
-                5 => Fault::Fails,
-                6 => Fault::Damages,
-                _ => Fault::None,
-            };
-        }
+        world.hosts.iter_mut().for_each(|host| host.writes_logs = seed % 10 == 0);
+        world.break_hosts(&mut random, seed % 5 == 0, [8, 390].map(|seconds| seconds * SECOND));
         let stop_ns = (seed % 3 == 0).then(|| random.below(12_000) as i64 * MS);
         world.run(stop_ns);
-        assert!(world.is_done, "seed {seed}: {:?}", world.fates());
-        for (number, (remote, host)) in world.controller.remotes().iter().zip(&world.hosts).enumerate() {
-            assert!(remote.fate().is_some(), "seed {seed}, host {number}");
-            let is_whole = remote.report() == number.to_string().as_bytes();
-            let has_report =
-                matches!(remote.fate(), Some(Fate::Complete | Fate::Failed { .. } | Fate::Stopped));
-            assert_eq!(has_report, is_whole, "seed {seed}, host {number}: {:?}", remote.fate());
-            assert!(host.has_left, "seed {seed}, host {number}: no load is left: {:?}", host.fault);
-        }
+        assert_one_fate_each(&world, seed);
         let is_too_few = world.fates().iter().filter(|fate| **fate == "missing").count() > allow_missing;
         if is_too_few && stop_ns.is_none() {
             assert!(
@@ -469,6 +482,51 @@ fn every_host_has_one_fate_whatever_happens() {
             );
         }
     }
+}
+
+/// Each host has a fate, its report if that says so, and no load.
+fn assert_one_fate_each(world: &World, seed: u64) {
+    assert!(
+        world.is_done,
+        "seed {seed}: {:?} at {}",
+        &world.fates()[..99.min(world.hosts.len())],
+        world.now_ns
+    );
+    for (number, (remote, host)) in world.controller.remotes().iter().zip(&world.hosts).enumerate() {
+        assert!(remote.fate().is_some(), "seed {seed}, host {number}");
+        let is_whole = remote.report() == world.report_of(number);
+        let has_report = matches!(remote.fate(), Some(Fate::Complete | Fate::Failed { .. } | Fate::Stopped));
+        assert_eq!(has_report, is_whole, "seed {seed}, host {number}: {:?}", remote.fate());
+        assert!(host.has_left, "seed {seed}, host {number}: no load is left: {:?}", host.fault);
+    }
+}
+
+/// On one processor, since one thread plays all of them, in less time than passes there; and in less than 1 GiB.
+#[test]
+fn ten_thousand_hosts_have_one_fate_each() {
+    const HOSTS: usize = 10_000;
+    let seed = 42;
+    let mut world = World::new(seed, HOSTS, HOSTS, false);
+    (world.step_ns, world.report_bytes) = (100 * MS, 16 << 10);
+    world.break_hosts(&mut Random::new(seed), false, [3, 10].map(|seconds| seconds * SECOND));
+    // What was frozen for 20 s has kept the others from starting; these are lost while they run.
+    world.hosts.iter_mut().step_by(10).for_each(|host| host.fault = Fault::Cut(25 * SECOND));
+    world.run(None);
+    assert_one_fate_each(&world, seed);
+    let count = |word: &str| world.fates().iter().filter(|fate| **fate == word).count();
+    let counts = ["complete", "failed", "lost", "missing"].map(count);
+    assert!(
+        counts.iter().sum::<usize>() == HOSTS && counts.iter().all(|count| *count > 500),
+        "{counts:?} at {}",
+        world.now_ns
+    );
+    let read = |file: &str, key: &str| -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/thread-self/{file}")).unwrap();
+        let words = text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+        words.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    let (peak_kib, worked_ns) = (read("status", "VmHWM:"), read("schedstat", ""));
+    assert!(peak_kib < 1 << 20 && (worked_ns as i64) < world.now_ns, "{peak_kib} KiB, {worked_ns} ns");
 }
 
 #[test]
