@@ -3,8 +3,9 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 
-use fiord_fleet_tests::{Fleet, fates, kill, reads, report, text};
+use fiord_fleet_tests::{Fleet, executable, fates, kill, reads, report, text};
 use fiord_servers::{eventually, free_port, needs};
 use serde_json::Value;
 
@@ -279,6 +280,52 @@ fn an_agent_that_was_frozen_for_20_seconds_goes_on() {
         of_one.iter().all(|interval| interval["all"]["ios"] == interval["hosts"][0]["ios"]),
         "{of_one:?}"
     );
+}
+
+/// Carries bytes both ways, each late by 40 ms and what came while those were waited for.
+const RELAY: &str = "import os, subprocess, sys, threading, time
+agent = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def carry(source, sink):
+    while part := os.read(source, 1 << 16):
+        time.sleep(0.04)
+        os.write(sink, part)
+    os.close(sink)
+threading.Thread(target=carry, args=(0, agent.stdin.fileno()), daemon=True).start()
+carry(agent.stdout.fileno(), 1)
+";
+
+/// The wall clock, which time namespaces share, says when they really started.
+#[test]
+fn hosts_whose_clocks_differ_and_whose_words_are_late_start_as_is_said() {
+    needs!("python3" of "python3");
+    let trial = Command::new("unshare").args(["--time", "--fork", "--monotonic", "1000", "true"]).status();
+    fiord_testing::need!(trial.is_ok_and(|it| it.success()).then_some(()).ok_or("no time namespaces"));
+    let fleet = Fleet::new(&["a", "b", "c"]).unwrap();
+    let own = fleet.fiord().display().to_string();
+    fleet.directory.write("relay.py", RELAY).unwrap();
+    let relay = fleet.directory.join("relay.py");
+    let ahead = format!("unshare --time --fork --monotonic 1000 {own}");
+    let late = format!("python3 {} unshare --time --fork --monotonic 5000 {own}", relay.display());
+    let sections = [("a", own), ("b", ahead), ("c", late)].map(|(host, agent)| {
+        executable(&fleet.directory, host, &format!("#!/bin/sh\nexec {agent} \"$@\"\n"));
+        format!("[{host}]\nagent={}\n", fleet.directory.join(host).display())
+    });
+    fleet.directory.write("hosts", &sections.concat()).unwrap();
+    let output = fleet.run(&format!("{JOB} --time_based --runtime=1 --rate_iops=100")).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report = report(&output).unwrap();
+    assert_eq!(fates(&report), ["complete"; 3]);
+    let starts = &report["fleet"]["starts"];
+    let ms = |figure: &str| starts[figure].as_f64().unwrap() / 1e6;
+    let jobs = report["client_stats"].as_array().unwrap().iter().take(3);
+    let started: Vec<f64> = jobs.map(|job| job["job_start"].as_f64().unwrap()).collect();
+    let apart_ms =
+        started.iter().copied().fold(f64::MIN, f64::max) - started.iter().copied().fold(f64::MAX, f64::min);
+    // Wall clocks are rounded down to milliseconds.
+    let known_ms = ms("clock_error_ns") + 3.0;
+    assert!((apart_ms - ms("skew_ns")).abs() <= known_ms, "{apart_ms} ms apart: {starts}");
+    assert!((20.0..100.0).contains(&ms("clock_error_ns")), "as much as words were late: {starts}");
+    assert!(fleet.all_leave());
 }
 
 #[test]

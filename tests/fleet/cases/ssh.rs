@@ -1,11 +1,10 @@
 //! Hosts that are reached by ssh: Debian's server on addresses of loopback, in a network of its own.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use fiord_fleet_tests::{Fleet, fates, kill, report, text};
+use fiord_fleet_tests::{Fleet, executable, fates, kill, report, text};
 use fiord_servers::{Directory, Server, needs};
 
 const JOB: &str = "--name=job --ioengine=null --rw=randread --size=64m";
@@ -84,11 +83,6 @@ impl Sshd {
         let found = Command::new("find").arg(self.path().join("home")).args(["-type", "f"]).output().unwrap();
         text(&found.stdout).lines().map(str::to_string).collect()
     }
-}
-
-fn executable(directory: &Directory, name: &str, content: &str) {
-    let path = directory.write(name, content).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! Invariant: each case has programs and a state directory of its own, by whose path its processes are told from all
 //! others; it waits for what it needs and never for a time.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -131,6 +133,15 @@ pub fn kill(signal: &str, id: u32) {
 pub fn report(output: &Output) -> Result<Value, String> {
     let errors = || format!("{}\n{}", text(&output.stdout), text(&output.stderr));
     serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", errors()))
+}
+
+/// Writes a program of this text.
+///
+/// # Panics
+/// If it cannot be written.
+pub fn executable(directory: &Directory, name: &str, text: &str) {
+    let path = directory.write(name, text).expect("a file of the test");
+    std::fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a file of the test");
 }
 
 /// Bytes as text.
