@@ -422,7 +422,8 @@ impl Controller {
         }
         let silent_ns = remote.silent_ns(now_ns);
         let mut running = self.remotes.iter().filter(|other| other.is_running());
-        let mut is_alone = || running.all(|other| other.silent_ns(now_ns) > SILENT_NS);
+        let waits = |other: &Remote| other.silent_ns(now_ns) > SILENT_NS || other.ready.is_some();
+        let mut is_alone = || running.all(waits);
         // What the others took once more, and a minute.
         let others_ns = self.last_end_ns.zip(self.first_start_ns).map_or(0, |(end, start)| end - start);
         let since_ns = self.last_end_ns.unwrap_or(self.began_ns).max(remote.heard_ns);

@@ -580,6 +580,16 @@ fn a_missing_host_ends_the_run_before_it_starts_unless_it_is_allowed() {
 }
 
 #[test]
+fn a_host_that_freezes_before_the_start_does_not_hold_the_others_forever() {
+    let mut world = World::new(7, 3, 0, false);
+    (world.hosts[1].layout_ns, world.hosts[1].fault) = (2 * SECOND, Fault::Frozen(SECOND, 390 * SECOND));
+    world.run(None);
+    assert_eq!(world.fates(), ["complete", "lost", "complete"]);
+    let started_ns = world.hosts[0].released_ns.unwrap();
+    assert!((60..90).contains(&(started_ns / SECOND)), "{started_ns}");
+}
+
+#[test]
 fn one_after_another_no_two_run_at_once() {
     let mut world = World::new(3, 4, 0, true);
     world.run(None);
