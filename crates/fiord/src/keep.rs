@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::slice;
 
-use fiord_fleet::{Fate, FleetReport};
+use fiord_fleet::{Fate, FleetReport, HostRun};
 use fiord_host::{DeviceIdentity, Machine};
 use fiord_lab::StudyTarget;
 use fiord_options::{masked, secret};
@@ -108,13 +109,15 @@ impl Keeper {
         let reports = || fleet.counted().filter_map(|(run, _)| Some((run, run.report.as_ref()?)));
         let jobs = title_of(reports().flat_map(|(_, report)| &report.jobs).map(|job| job.name.clone()));
         let title = format!("{jobs} on {}", counted(fleet.hosts.len()));
-        let facts = RunFacts { title, ..self.facts(RunKind::Hosts) };
+        let targets = targets_of_hosts(&fleet.hosts);
+        let facts = RunFacts { title, targets, ..self.facts(RunKind::Hosts) };
         let run = described(history.keep(&Draft { facts, printed: None, heading: Some(""), summary: None }))?;
         for (host, report) in reports() {
             let printed = Some(Printed { headings: "", report });
             let machine = host.facts.as_ref();
             let facts = RunFacts {
                 title: host.host.name.clone(),
+                targets: targets_of_hosts(slice::from_ref(host)),
                 host: machine.map_or_else(|| host.host.address.clone(), |facts| facts.hostname.clone()),
                 kernel: machine.map(|facts| facts.kernel.clone()),
                 exit_status: Some(match host.fate {
@@ -351,6 +354,12 @@ fn targets(files: &BTreeSet<&Path>, name: fn(&Path) -> String) -> Vec<String> {
     let places: BTreeSet<&Path> = places.gather();
     let names: BTreeSet<String> = places.into_iter().map(name).gather();
     names.into_iter().collect()
+}
+
+/// The files of hosts, as these call them.
+fn targets_of_hosts(hosts: &[HostRun]) -> Vec<String> {
+    let files = hosts.iter().flat_map(|host| &host.files).map(PathBuf::as_path).gather();
+    targets(&files, |path| name_of(&without_credentials(path)))
 }
 
 /// A file, device or directory as it is recorded and looked up: its absolute path with all links followed, the same

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a host has exactly one fate, and a host without a report is never taken for one that did nothing.
 
+use std::path::PathBuf;
+
 use fiord_report::RunReport;
 use serde::{Deserialize, Serialize};
 
@@ -173,6 +175,8 @@ pub struct HostRun {
     pub clock: Option<ClockFit>,
     /// Its machine; `None` if it never told.
     pub facts: Option<HostFacts>,
+    /// The files that its jobs read and write, as it calls them.
+    pub files: Vec<PathBuf>,
     /// Its report: whole unless its fate says otherwise. Of several rounds that of the last.
     pub report: Option<RunReport>,
     /// Its reports of earlier rounds, in their order.

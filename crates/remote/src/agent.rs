@@ -104,6 +104,7 @@ fn obey(link: &Arc<Link>, commands: &Rc<Receiver<Command>>, carry_out: CarryOut<
                     if let Some(logs) = plan.logs() {
                         link.on(AgentEvent::Tell(Message::Logs(Box::new(logs))));
                     }
+                    link.on(AgentEvent::Tell(Message::Files(plan.files())));
                     planned = Some(plan);
                     link.on(AgentEvent::Planned(Ok(Box::new(facts))));
                 }

@@ -15,7 +15,7 @@ use fiord_session::run::version::FIORD_VERSION;
 use fiord_stats::Capped;
 
 /// The most targets that are told of.
-const TARGETS_MAX: usize = 256;
+pub(crate) const TARGETS_MAX: usize = 256;
 
 /// How the types of file systems that several machines share begin.
 const REMOTE: [&str; 9] =

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 use std::sync::Arc;
 
 use fiord_fleet::HostFacts;
@@ -18,6 +19,7 @@ use fiord_report::path::shown;
 use fiord_report::{Code, Finding, Subject};
 use fiord_session::Ending;
 use fiord_session::run::drive::{Run, drive};
+use fiord_session::run::files::files;
 use fiord_session::run::{environment, facts};
 use fiord_sys::clock;
 use fiord_sys::errno::error_text;
@@ -45,6 +47,14 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
+    /// The paths of the files of its jobs, with links followed where there are files; not of thousands.
+    pub(crate) fn files(&self) -> Vec<Vec<u8>> {
+        let whole =
+            |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_default();
+        let files = files(&self.plan).into_iter().take(agent_facts::TARGETS_MAX);
+        files.map(|path| whole(path).into_os_string().into_vec()).collect()
+    }
+
     /// The logs that are sent; `None` without any.
     pub(crate) fn logs(&self) -> Option<Logs> {
         let logs = agent_logs::of(&self.plan, &self.keywords);

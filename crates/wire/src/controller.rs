@@ -121,6 +121,8 @@ pub struct Remote {
     /// The stage it waits to start.
     ready: Option<u32>,
     facts: Option<HostFacts>,
+    /// The paths of the files of its jobs, as bytes.
+    files: Vec<Vec<u8>>,
     problems: Vec<Told>,
     progress: Progress,
     pace: Pace,
@@ -238,6 +240,7 @@ impl Controller {
                 remote.facts = Some(*facts);
                 remote.phase = Phase::Planned;
             }
+            Message::Files(files) if remote.phase == Phase::Planning => remote.files = files,
             Message::Logs(logs) if remote.phase == Phase::Planning && remote.logs.is_none() => {
                 remote.logs = Some(u32::try_from(logs.list.len()).unwrap_or(u32::MAX));
                 if logs.list.len() > LOGS_MAX {

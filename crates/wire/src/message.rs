@@ -329,6 +329,8 @@ messages! {
     Fire(()) = 29;
     /// Agent: the command of the trigger has ended; what is to be said of that, or nothing.
     Commanded(String) = 30;
+    /// Agent: the paths of the files that its jobs read and write, as bytes. Before its facts.
+    Files(Vec<Vec<u8>>) = 31;
 }
 
 fn write<P: Serialize>(number: u8, payload: &P, out: &mut Vec<u8>) {

@@ -58,6 +58,14 @@ fn a_run_is_in_the_history_with_the_run_of_each_host() {
     let fleet = Fleet::new(&["a", "b"]).unwrap();
     let fiord = |words: &str| fleet.local(words).output().unwrap();
     let hosts = fleet.directory.join("hosts").display().to_string();
+    let files = fiord(&format!(
+        "--name=j --rw=write --size=4k --filename=f --hosts={hosts} --via={{agent}} --shared"
+    ));
+    assert_eq!(files.status.code(), Some(0), "{}", text(&files.stderr));
+    let listed: Value = serde_json::from_slice(&fiord("history --json").stdout).unwrap();
+    let path = fleet.directory.path().canonicalize().unwrap().join("f").display().to_string();
+    assert_eq!(listed["runs"][0]["targets"], serde_json::json!([path]), "{listed}");
+    fiord("history rm last");
     let ran = fiord(&format!("{JOB} --hosts={hosts} --tag=before"));
     assert_eq!((ran.status.code(), text(&ran.stderr)), (Some(0), String::new()));
     let shown = text(&fiord("show before").stdout);

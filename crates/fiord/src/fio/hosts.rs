@@ -3,8 +3,9 @@
 //! Invariant: nothing is planned here: sections go to the hosts as typed, with the keywords that are facts of a machine. The
 //! exit status is 0 only if every host did all it was asked for, but for those that `--allow-missing` lets be.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::net::ToSocketAddrs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use fiord_fleet::render::render;
@@ -423,6 +424,7 @@ fn of(host: Host, remote: &Remote, logs: &HostLogs) -> HostRun {
         stages: remote.stages().to_vec(),
         clock: remote.clock(),
         facts: remote.facts().cloned(),
+        files: remote.files().iter().map(|path| OsStr::from_bytes(path).into()).collect(),
         report,
         logs,
         earlier: Vec::new(),

@@ -19,6 +19,7 @@ impl Remote {
             stages: Vec::new(),
             ready: None,
             facts: None,
+            files: Vec::new(),
             problems: Vec::new(),
             progress: Progress::default(),
             pace: Pace::default(),
@@ -47,6 +48,11 @@ impl Remote {
     /// Its facts, once it has planned.
     pub fn facts(&self) -> Option<&HostFacts> {
         self.facts.as_ref()
+    }
+
+    /// The paths of the files that its jobs read and write, as bytes, once it has planned.
+    pub fn files(&self) -> &[Vec<u8>] {
+        &self.files
     }
 
     /// Who its agent is, once it has answered.
