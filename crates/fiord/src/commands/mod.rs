@@ -79,15 +79,16 @@ pub(crate) fn without_arguments() -> ExitCode {
     help::without_arguments(&ALL)
 }
 
-/// The subcommand requested; `None` if the program is used as fio. That is always so when it is called by fio's name,
-/// and a job file takes precedence over a subcommand of the same name, unless a word follows that can be no job file beside it
+/// The subcommand requested; `None` if the program is used as fio. That is so when it is called by fio's name, but for the agent that
+/// `fio --client` starts of itself; and a job file takes precedence over a subcommand of the same name, unless a word follows that can be no job file beside it
 /// (`fiord hosts db1` where a list is called `hosts`). A directory is no job file.
 pub(crate) fn asked_for(arguments: &[OsString]) -> Option<&'static Subcommand> {
     let word = arguments.get(1)?;
     let is_another =
         |next: &OsString| next.as_encoded_bytes().starts_with(b"-") || is_job_file(Path::new(next));
     let is_file = is_job_file(Path::new(word)) && arguments.get(2).is_none_or(is_another);
-    ALL.named(word).filter(|_| !is_file && !crate::fio::is_called_by(arguments))
+    let is_allowed = |found: &&Subcommand| found.name == "agent" || !crate::fio::is_called_by(arguments);
+    ALL.named(word).filter(|found| !is_file && is_allowed(found))
 }
 
 fn is_job_file(path: &Path) -> bool {
@@ -103,6 +104,16 @@ mod tests {
         let overview = ALL.overview();
         assert!(overview.lines().all(|line| line.chars().count() <= 80), "{overview}");
         assert_eq!(overview.lines().count(), ALL.0.len());
+    }
+
+    #[test]
+    fn by_the_name_of_fio_it_is_fio_and_the_agent_of_its_clients() {
+        let asked = |words: &str| {
+            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+            asked_for(&words).map(|found| found.name)
+        };
+        assert_eq!(["fiord quick", "fio quick", "/opt/fio version"].map(asked), [Some("quick"), None, None]);
+        assert_eq!(asked("/opt/fio agent --connect=db1,8765"), Some("agent"));
     }
 
     #[test]
