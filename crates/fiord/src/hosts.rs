@@ -14,7 +14,7 @@ use fiord_report::live::{self, LiveProgress};
 use fiord_report::number::Units;
 use fiord_stats::{Capped, OrderBy};
 use fiord_sys::{clock, tty};
-use fiord_wire::controller::{Remote, SILENT_NS};
+use fiord_wire::controller::Remote;
 use fiord_wire::{Controller, Rates, Told};
 
 use crate::output::say;
@@ -151,12 +151,11 @@ impl Standing {
 
 /// How urgently a host has to be looked at, and what it does in a word.
 fn state(remote: &Remote, now_ns: i64) -> (u8, Cow<'static, str>) {
-    let silent_ns = remote.silent_ns(now_ns);
     match remote.fate() {
         Some(fate @ (Fate::Complete | Fate::Stopped)) => (3, fate.word().into()),
         Some(fate) => (0, fate.word().into()),
-        None if remote.hello().is_some() && silent_ns > SILENT_NS => {
-            (0, format!("silent {}s", silent_ns / 1_000_000_000).into())
+        None if remote.hello().is_some() && remote.is_silent(now_ns) => {
+            (0, format!("silent {}s", remote.silent_ns(now_ns) / 1_000_000_000).into())
         }
         None if remote.doing() == "running" => (1, "running".into()),
         None => (2, remote.doing().into()),

@@ -240,6 +240,7 @@ fn a_control_group_is_chosen_by_name_by_directory_and_by_its_container() {
     let name = format!("/{}", group.path().file_name().unwrap().to_string_lossy());
     for choice in [format!("--cgroup {name}"), format!("--cgroup {directory}"), format!("--container {id}")] {
         let running = watching(&dir, &device, &format!("--json {choice}"));
+        until_read(&device, 500);
         for reader in [&inside, &outside] {
             let before = bytes_from_devices(reader);
             until("it has read", || bytes_from_devices(reader) > before);

@@ -94,6 +94,6 @@ mod tests {
     fn a_state_is_named_by_its_host_its_job_and_the_number_of_its_thread() {
         let name = |prefix: &str, job: &str| state_file_name(prefix.as_ref(), job.as_ref(), 2);
         assert_eq!(name("local", "a/b c/"), "local-a.b c.-2-verify.state");
-        assert_eq!(name("10.0.0.1", "a"), "10.0.0.1-a-2-verify.state");
+        assert_eq!(name("127.0.0.1", "a"), "127.0.0.1-a-2-verify.state");
     }
 }

@@ -213,18 +213,18 @@ impl Pump<'_> {
         }
     }
 
-    /// Says whose states have not come although a trigger has stopped the jobs: the command that is run then may be a power cut.
+    /// Names the hosts that were lost when a trigger stopped the jobs: the command that is run then may be a power cut.
     fn name_lost_states(&mut self, places: &[(Host, Launcher)]) {
         let hosts = places.iter().zip(&self.states).zip(self.controller.remotes());
-        let lost = hosts
-            .filter(|((_, files), remote)| files.are_awaited && remote.fate().is_some_and(Fate::is_gone));
-        let said = lost.map(|(((host, _), _), _)| {
-            format!(
-                "{}: no state of its jobs has come: what they wrote cannot be verified after the trigger",
-                host.name
-            )
+        let lost = hosts.filter(|((_, files), remote)| {
+            files.are_saved && matches!(remote.fate(), Some(Fate::Lost { .. }))
         });
-        self.unsaved.extend(said);
+        self.unsaved.extend(lost.map(|(((host, _), _), _)| {
+            let name = &host.name;
+            format!(
+                "{name}: lost: its writes can be verified after the trigger only as far as states have come"
+            )
+        }));
     }
 
     /// Whether the trigger fires now: not before a host has started.
@@ -339,7 +339,7 @@ impl Pump<'_> {
                 }
                 ControllerAction::Write(number, piece) => self.logs.write(number, piece),
                 ControllerAction::Keep(number, state) => {
-                    let saved = self.states.get_mut(number).map_or(Ok(()), |files| files.save(&state));
+                    let saved = self.states.get(number).map_or(Ok(()), |files| files.save(&state));
                     self.unsaved.extend(saved.err());
                 }
                 ControllerAction::Done => self.is_done = true,

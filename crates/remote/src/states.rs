@@ -25,8 +25,8 @@ pub struct StateFiles {
     pub prefix: OsString,
     /// Whether the host loads those of earlier runs.
     pub are_loaded: bool,
-    /// Whether the host saves some that have not come.
-    pub are_awaited: bool,
+    /// Whether jobs of the host save some.
+    pub are_saved: bool,
 }
 
 impl StateFiles {
@@ -47,8 +47,7 @@ impl StateFiles {
     }
 
     /// Saves one.
-    pub(crate) fn save(&mut self, state: &SavedState) -> Result<(), String> {
-        self.are_awaited = false;
+    pub(crate) fn save(&self, state: &SavedState) -> Result<(), String> {
         let name = state_file_name(&self.prefix, OsStr::from_bytes(&state.job), state.number);
         let path = self.directory.join(name);
         let unsaved = |why: String| format!("the state {} is not saved: {why}", shown(path.as_os_str()));
@@ -66,19 +65,19 @@ mod tests {
     fn what_was_saved_is_loaded_and_stays_in_its_directory() {
         let directory = std::env::temp_dir().join(format!("fiord-states-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
-        let mut files = StateFiles {
+        let files = StateFiles {
             directory: directory.clone(),
             prefix: "127.0.0.1".into(),
             are_loaded: true,
-            are_awaited: true,
+            are_saved: true,
         };
         let state = |job: &str| SavedState { job: job.into(), number: 3, bytes: vec![7; 9] };
         files.save(&state("../w-1")).unwrap();
         assert!(directory.join("127.0.0.1-...w-1-3-verify.state").exists());
-        assert_eq!((files.load(), files.are_awaited), (vec![state("...w-1")], false));
+        assert_eq!(files.load(), [state("...w-1")]);
         let other = StateFiles { prefix: "127.0.0".into(), ..files.clone() };
         assert_eq!(other.load(), [], "of another host");
-        let mut missing = StateFiles { directory: directory.join("missing"), ..files };
+        let missing = StateFiles { directory: directory.join("missing"), ..files };
         assert!(missing.save(&state("w")).unwrap_err().contains("127.0.0.1-w-3-verify.state is not saved"));
         assert_eq!(missing.load(), []);
         std::fs::remove_dir_all(directory).unwrap();

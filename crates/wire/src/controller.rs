@@ -22,7 +22,7 @@ const PINGS: usize = 8;
 const PING_EVERY_NS: i64 = 1_000_000_000;
 
 /// After this time without a word a host is shown as silent, in nanoseconds.
-pub const SILENT_NS: i64 = 5_000_000_000;
+const SILENT_NS: i64 = 5_000_000_000;
 
 /// How long hosts may take to report once they were told to stop, in nanoseconds.
 const STOP_NS_MAX: i64 = 10_000_000_000;
@@ -423,15 +423,15 @@ impl Controller {
         {
             return Some(format!("its layout took longer than {} s", in_s(layout_ns)));
         }
-        let silent_ns = remote.silent_ns(now_ns);
         let mut running = self.remotes.iter().filter(|other| other.is_running());
-        let waits = |other: &Remote| other.silent_ns(now_ns) > SILENT_NS || other.ready.is_some();
+        let waits = |other: &Remote| other.is_silent(now_ns) || other.ready.is_some();
         let mut is_alone = || running.all(waits);
         // What the others took once more, and a minute.
         let others_ns = self.last_end_ns.zip(self.first_start_ns).map_or(0, |(end, start)| end - start);
         let since_ns = self.last_end_ns.unwrap_or(self.began_ns).max(remote.heard_ns);
-        let is_frozen = silent_ns > SILENT_NS && now_ns - since_ns > FROZEN_NS_MAX + others_ns && is_alone();
-        is_frozen.then(|| format!("silent for {} s", in_s(silent_ns)))
+        let is_frozen =
+            remote.is_silent(now_ns) && now_ns - since_ns > FROZEN_NS_MAX + others_ns && is_alone();
+        is_frozen.then(|| format!("silent for {} s", in_s(remote.silent_ns(now_ns))))
     }
 
     fn hello(&mut self, number: usize, hello: Hello, now_ns: i64, actions: &mut Vec<ControllerAction>) {

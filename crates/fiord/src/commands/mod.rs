@@ -79,9 +79,10 @@ pub(crate) fn without_arguments() -> ExitCode {
     help::without_arguments(&ALL)
 }
 
-/// The subcommand requested; `None` if the program is used as fio. That is so when it is called by fio's name, but for the agent that
-/// `fio --client` starts of itself; and a job file takes precedence over a subcommand of the same name, unless a word follows that can be no job file beside it
-/// (`fiord hosts db1` where a list is called `hosts`). A directory is no job file.
+/// The subcommand requested; `None` if the program is used as fio. That is so when it is called by fio's name, but for the
+/// agent that `fio --client` starts of itself; and a job file takes precedence over a subcommand of the same name, unless a
+/// word follows that can be no job file beside it (`fiord hosts db1` where a list is called `hosts`). A directory is no job
+/// file.
 pub(crate) fn asked_for(arguments: &[OsString]) -> Option<&'static Subcommand> {
     let word = arguments.get(1)?;
     let is_another =

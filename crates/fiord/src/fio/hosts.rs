@@ -337,7 +337,7 @@ impl OnHosts<'_> {
             let is_unique = names.iter().filter(|other| *other == name).count() == 1;
             let prefix = if is_unique { name } else { &host.name };
             let prefix = prefix.replace('/', ".").into();
-            StateFiles { directory: directory.clone(), prefix, are_loaded: false, are_awaited: verifies }
+            StateFiles { directory: directory.clone(), prefix, are_loaded: false, are_saved: verifies }
         };
         hosts.iter().zip(&names).map(files).collect()
     }

@@ -16,7 +16,7 @@ use fiord_report::{Format, RunReport};
 use fiord_stats::{Capped, JobStats};
 use fiord_sys::{clock, signal};
 use fiord_wire::Controller;
-use fiord_wire::controller::{Remote, SILENT_NS};
+use fiord_wire::controller::Remote;
 
 use super::presenter::LiveLineOptions;
 use crate::hosts::{Progress, Standing, counted};
@@ -139,7 +139,7 @@ impl<'a> HostsPresenter<'a> {
             stages: remote.stages().to_vec(),
             facts: remote.facts().cloned(),
             // What a silent host had done is not what it has done by now.
-            report: report.clone().filter(|_| remote.fate().is_some() || !is_silent(remote, now())),
+            report: report.as_ref().filter(|_| remote.fate().is_some() || !remote.is_silent(now())).cloned(),
             ..HostRun::default()
         };
         self.hosts.iter().zip(controller.remotes()).zip(&self.reports).map(of).collect()
@@ -291,13 +291,9 @@ pub(super) fn finish_metrics(mut metrics: MetricsExporter, fleet: &FleetReport) 
 fn state(remote: &Remote, now_ns: i64) -> &'static str {
     match remote.fate() {
         Some(fate) => fate.word(),
-        None if is_silent(remote, now_ns) => "silent",
+        None if remote.is_silent(now_ns) => "silent",
         None => remote.doing(),
     }
-}
-
-fn is_silent(remote: &Remote, now_ns: i64) -> bool {
-    remote.silent_ns(now_ns) > SILENT_NS
 }
 
 fn now() -> i64 {

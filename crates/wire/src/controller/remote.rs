@@ -90,7 +90,7 @@ impl Remote {
 
     /// What it does per second; nothing if nothing was heard of it for a while, or if it does not run.
     pub fn rates(&self, now_ns: i64) -> Rates {
-        let is_known = self.is_running() && self.silent_ns(now_ns) <= SILENT_NS;
+        let is_known = self.is_running() && !self.is_silent(now_ns);
         if is_known { self.pace.rates() } else { Rates::default() }
     }
 
@@ -117,6 +117,11 @@ impl Remote {
     /// For how long nothing was heard of it, in nanoseconds.
     pub fn silent_ns(&self, now_ns: i64) -> i64 {
         now_ns - self.heard_ns
+    }
+
+    /// Whether that is so long that it is shown as silent.
+    pub fn is_silent(&self, now_ns: i64) -> bool {
+        self.silent_ns(now_ns) > SILENT_NS
     }
 
     /// What it does, in a word.
